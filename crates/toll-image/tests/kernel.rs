@@ -196,7 +196,9 @@ fn image_with_blocks() -> Trace {
     make(&mut bytes, &template).unwrap();
     let mut fs = Fs::mount(bytes).unwrap();
     for (name, seals) in [(b"sealed", seal::WRITE), (b"open..", 0)] {
-        let made = fs.create(inode::FIRST, name, kind::FILE | 0o600, 0).unwrap();
+        let made = fs
+            .create(inode::FIRST, name, kind::FILE | 0o600, 0)
+            .unwrap();
         fs.populate(made, 512, 1).unwrap();
         fs.write(made, (4 << 20) + 5, b"beyond the block").unwrap();
         fs.seal(made, seals).unwrap();

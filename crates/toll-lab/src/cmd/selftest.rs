@@ -30,6 +30,8 @@ const SKIPPED: Status = Status::Exit(4);
 const READY: &str = "ready";
 /// Size of each of the two disks, MiB; the minimum for XFS is 300.
 const DISK_MIB: u64 = 320;
+/// Size of /dev/pmem0, MiB.
+const PMEM_MIB: u32 = 64;
 /// Name of the job that prints the KUnit results from boot.
 const KUNIT: &str = "kunit";
 /// Maximum number of output lines shown for a program that did not pass.
@@ -220,6 +222,7 @@ impl<'a> Session<'a> {
                 pti: self.args.pti,
                 la57: self.args.la57,
                 icount: self.args.icount,
+                pmem_mib: PMEM_MIB,
                 ..Machine::plain(self.args.guest.cpus, self.args.guest.memory)
             },
             append: &append,

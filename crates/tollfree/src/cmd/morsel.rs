@@ -95,7 +95,7 @@ Examples:
   tollfree morsel mkfs morsels.img --size 1G
   sudo tollfree morsel mkfs /dev/pmem0
 
-For persistent memory. No kernel can mount it yet: the format and these tools come first. What
+For persistent memory, which the kernel can mount for reading only so far (ro,pmem=DEVICE). What
 is not empty is refused without --force; a device that is in use is refused in any case.")]
     Mkfs(image::mkfs::Args),
     #[command(after_help = "\

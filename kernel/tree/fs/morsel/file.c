@@ -18,6 +18,7 @@
 #include <linux/wait_bit.h>
 
 #include "internal.h"
+#include "pmem.h"
 
 /* Longest time that the morsel is closed to free pages, in ms. */
 #define MOST_CLOSED	20
@@ -384,7 +385,7 @@ static long morsel_fallocate(struct file *file, int mode, loff_t begin,
  */
 bool morsel_is_file(const struct file *file)
 {
-	return file->f_op == &morsel_file_operations;
+	return file->f_op == &morsel_file_operations || morsel_pmem_is_file(file);
 }
 
 /**

@@ -36,6 +36,8 @@
  * @mode: mode of the root directory
  * @uid: owner of the root directory
  * @gid: group of the root directory
+ * @device: persistent memory to mount, or NULL
+ * @pmem: the mounted persistent memory, or NULL
  */
 struct morsel_sb {
 	struct percpu_counter used;
@@ -46,6 +48,8 @@ struct morsel_sb {
 	umode_t mode;
 	kuid_t uid;
 	kgid_t gid;
+	char *device;
+	struct morsel_pmem *pmem;
 };
 
 /**
@@ -60,6 +64,7 @@ struct morsel_sb {
  *	is sealed
  * @xattrs: extended attributes
  * @xattr_bytes: memory that they take, protected by the lock of the inode
+ * @root: payload of the root word, in persistent memory
  */
 struct morsel {
 	struct inode inode;
@@ -71,6 +76,7 @@ struct morsel {
 	pgoff_t whole;
 	struct simple_xattrs xattrs;
 	size_t xattr_bytes;
+	u64 root;
 };
 
 /**
@@ -225,6 +231,10 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma);
 unsigned long morsel_get_unmapped_area(struct file *file, unsigned long addr,
 				       unsigned long length, unsigned long pgoff,
 				       unsigned long flags);
+
+/* super.c */
+
+void morsel_init_super(struct super_block *super);
 
 /* dir.c */
 

@@ -14,6 +14,7 @@
 #include <uapi/linux/morsel.h>
 
 #include "internal.h"
+#include "pmem.h"
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/morsel.h>
@@ -85,6 +86,10 @@ static int morsel_show_options(struct seq_file *m, struct dentry *root)
 {
 	struct morsel_sb *sb = morsel_sb_of(root->d_sb);
 
+	if (sb->device) {
+		seq_show_option(m, "pmem", sb->device);
+		return 0;
+	}
 	if (sb->limit)
 		seq_printf(m, ",size=%lldk", sb->limit << (PAGE_SHIFT - 10));
 	if (sb->inode_limit)
@@ -112,6 +117,7 @@ enum morsel_option {
 	OPTION_HUGE,
 	OPTION_INODES,
 	OPTION_MODE,
+	OPTION_PMEM,
 	OPTION_SIZE,
 	OPTION_UID,
 };
@@ -128,6 +134,7 @@ static const struct fs_parameter_spec morsel_parameters[] = {
 	fsparam_enum("huge", OPTION_HUGE, huge_names),
 	fsparam_string("nr_inodes", OPTION_INODES),
 	fsparam_u32oct("mode", OPTION_MODE),
+	fsparam_string("pmem", OPTION_PMEM),
 	fsparam_string("size", OPTION_SIZE),
 	fsparam_uid("uid", OPTION_UID),
 	{}
@@ -176,6 +183,9 @@ static int morsel_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case OPTION_MODE:
 		sb->mode = result.uint_32 & 07777;
 		return 0;
+	case OPTION_PMEM:
+		swap(sb->device, param->string);
+		return 0;
 	case OPTION_SIZE:
 		err = morsel_parse_amount(fc, param, &amount, true);
 		sb->limit = DIV_ROUND_UP(amount, PAGE_SIZE);
@@ -188,11 +198,14 @@ static int morsel_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	}
 }
 
-static int morsel_fill_super(struct super_block *super, struct fs_context *fc)
+/**
+ * morsel_init_super - set what is the same for all mounts
+ * @super: the mount
+ *
+ * Context: any.
+ */
+void morsel_init_super(struct super_block *super)
 {
-	struct morsel_sb *sb = super->s_fs_info;
-	struct inode *root;
-
 	super->s_maxbytes = MAX_LFS_FILESIZE;
 	super->s_blocksize = PAGE_SIZE;
 	super->s_blocksize_bits = PAGE_SHIFT;
@@ -201,6 +214,14 @@ static int morsel_fill_super(struct super_block *super, struct fs_context *fc)
 	super->s_xattr = morsel_xattr_handlers;
 	super->s_flags |= SB_POSIXACL;
 	super->s_time_gran = 1;
+}
+
+static int morsel_fill_super(struct super_block *super, struct fs_context *fc)
+{
+	struct morsel_sb *sb = super->s_fs_info;
+	struct inode *root;
+
+	morsel_init_super(super);
 	root = morsel_new_inode(super, NULL, S_IFDIR | sb->mode, 0);
 	if (IS_ERR(root))
 		return PTR_ERR(root);
@@ -212,6 +233,10 @@ static int morsel_fill_super(struct super_block *super, struct fs_context *fc)
 
 static int morsel_get_tree(struct fs_context *fc)
 {
+	const struct morsel_sb *sb = fc->s_fs_info;
+
+	if (sb->device)
+		return morsel_pmem_get_tree(fc);
 	return get_tree_nodev(fc, morsel_fill_super);
 }
 
@@ -221,6 +246,12 @@ static int morsel_reconfigure(struct fs_context *fc)
 	struct morsel_sb *sb = morsel_sb_of(fc->root->d_sb);
 	struct morsel_sb *wanted = fc->s_fs_info;
 
+	if (sb->pmem && !(fc->sb_flags & SB_RDONLY)) {
+		errorf(fc, "morselfs: pmem: can be mounted only for reading (ro)");
+		return -EROFS;
+	}
+	if (sb->pmem)
+		return 0;
 	if (wanted->limit &&
 	    percpu_counter_compare(&sb->used, wanted->limit) > 0)
 		return invalf(fc, "morselfs: size: below the used size");
@@ -239,6 +270,7 @@ static void morsel_free_sb(struct morsel_sb *sb)
 		return;
 	percpu_counter_destroy(&sb->used);
 	percpu_counter_destroy(&sb->inodes);
+	kfree(sb->device);
 	kfree(sb);
 }
 
@@ -288,7 +320,10 @@ static void morsel_kill_super(struct super_block *super)
 {
 	struct morsel_sb *sb = super->s_fs_info;
 
-	kill_litter_super(super);
+	if (sb->device)
+		morsel_pmem_kill(super);
+	else
+		kill_litter_super(super);
 	morsel_free_sb(sb);
 }
 

@@ -18,7 +18,7 @@ enum {
 	BLOCK = 512,
 };
 
-/* A range whose pages end where the allocation ends. */
+/* A range; its last page ends where the allocation ends. */
 static struct image {
 	struct morsel_medium medium;
 	u8 *bytes;

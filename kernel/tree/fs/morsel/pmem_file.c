@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files of persistent memory: reads, and mappings by page or by 2 MiB.
+ *
+ * The words on the way to a page are checked each time: a program that writes to the device
+ * beside the mount gets errors, and never a page outside the range. Page-table entries are
+ * those of DAX (pte_devmap): they hold no reference of the page structure, and pins take
+ * one.
+ */
+
+#include <linux/dax.h>
+#include <linux/fs.h>
+#include <linux/huge_mm.h>
+#include <linux/mm.h>
+#include <linux/pfn_t.h>
+#include <linux/splice.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "pmem.h"
+#include "vma.h"
+
+/* Most bytes that are copied at once. */
+#define MORSEL_PMEM_CHUNK	((size_t)PMD_SIZE)
+
+static const struct morsel_pmem *morsel_pmem_of(const struct inode *inode)
+{
+	return morsel_sb_of(inode->i_sb)->pmem;
+}
+
+/**
+ * struct morsel_run - adjacent pages of the range that are adjacent in a file
+ * @page: the first page; 0 for a hole
+ * @pages: number of pages, at least 1
+ */
+struct morsel_run {
+	u64 page;
+	u64 pages;
+};
+
+static int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run)
+{
+	struct morsel_node node;
+	int err = morsel_find_node(&morsel_pmem_of(inode)->medium, morsel_of(inode)->root, index,
+				   &node);
+
+	*run = (struct morsel_run){ .pages = 1 };
+	if (err || !node.page)
+		return err;
+	run->page = node.page + (index - node.index);
+	run->pages = morsel_node_pages(&node) - (index - node.index);
+	return 0;
+}
+
+/* Reads */
+
+/* Copy at most @length bytes from a place of the range. Return: number, or an error. */
+static ssize_t morsel_pmem_copy(const struct morsel_pmem *pmem, const struct morsel_run *run,
+			       size_t offset, size_t length, struct iov_iter *to)
+{
+	long pages = DIV_ROUND_UP(offset + length, PAGE_SIZE);
+	int id = dax_read_lock();
+	ssize_t copied = -EIO;
+	void *address;
+
+	pages = morsel_pmem_access(pmem, run->page, pages, &address, NULL);
+	/* Not beyond a broken page. */
+	if (pages < 0)
+		pages = morsel_pmem_access(pmem, run->page, 1, &address, NULL);
+	if (pages > 0)
+		copied = dax_copy_to_iter(pmem->dax, pmem->first + run->page, address + offset,
+					  min_t(size_t, length, pages * PAGE_SIZE - offset), to);
+	dax_read_unlock(id);
+	return copied;
+}
+
+/* Read a part. Return: number of bytes, or an error. */
+static ssize_t morsel_pmem_read_some(struct inode *inode, loff_t at, size_t length,
+				     struct iov_iter *to)
+{
+	size_t offset = offset_in_page(at);
+	struct morsel_run run;
+	ssize_t copied;
+	int err = morsel_pmem_find(inode, at >> PAGE_SHIFT, &run);
+
+	if (err)
+		return err;
+	length = min_t(u64, length, run.pages * PAGE_SIZE - offset);
+	copied = run.page ? morsel_pmem_copy(morsel_pmem_of(inode), &run, offset, length, to) :
+			    iov_iter_zero(length, to);
+	return copied ?: -EFAULT;
+}
+
+static ssize_t morsel_pmem_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	loff_t size = i_size_read(inode);
+	ssize_t done = 0;
+
+	while (iov_iter_count(to) && iocb->ki_pos < size) {
+		size_t length = min3(iov_iter_count(to), MORSEL_PMEM_CHUNK,
+				     (size_t)(size - iocb->ki_pos));
+		ssize_t copied = morsel_pmem_read_some(inode, iocb->ki_pos, length, to);
+
+		if (copied < 0)
+			return done ?: copied;
+		iocb->ki_pos += copied;
+		done += copied;
+		if (fatal_signal_pending(current))
+			return done;
+		cond_resched();
+	}
+	file_accessed(iocb->ki_filp);
+	return done;
+}
+
+/* Mappings */
+
+static bool morsel_pmem_is_beyond(const struct inode *inode, pgoff_t index)
+{
+	return index >= DIV_ROUND_UP(i_size_read(inode), PAGE_SIZE);
+}
+
+/* Copy a page for a write to a private mapping. */
+static vm_fault_t morsel_pmem_copy_page(struct vm_fault *vmf, const struct morsel_run *run)
+{
+	const struct morsel_pmem *pmem = morsel_pmem_of(file_inode(vmf->vma->vm_file));
+	void *to = page_address(vmf->cow_page);
+	vm_fault_t fault;
+
+	if (!run->page)
+		clear_page(to);
+	else if (pmem->medium.read(&pmem->medium, run->page << PAGE_SHIFT, to, PAGE_SIZE))
+		return VM_FAULT_HWPOISON;
+	__SetPageUptodate(vmf->cow_page);
+	fault = finish_fault(vmf);
+	return fault ?: VM_FAULT_DONE_COW;
+}
+
+static vm_fault_t morsel_pmem_map_page(struct vm_fault *vmf, const struct morsel_run *run)
+{
+	const struct morsel_pmem *pmem = morsel_pmem_of(file_inode(vmf->vma->vm_file));
+	vm_fault_t fault = VM_FAULT_SIGBUS;
+	long pages;
+	pfn_t pfn;
+	int id;
+
+	if (!run->page)
+		return vmf_insert_mixed(vmf->vma, vmf->address,
+					pfn_to_pfn_t(my_zero_pfn(vmf->address)));
+	id = dax_read_lock();
+	pages = morsel_pmem_access(pmem, run->page, 1, NULL, &pfn);
+	if (pages == -EHWPOISON)
+		fault = VM_FAULT_HWPOISON;
+	else if (pages > 0)
+		fault = vmf_insert_mixed(vmf->vma, vmf->address, pfn);
+	dax_read_unlock(id);
+	return fault;
+}
+
+static vm_fault_t morsel_pmem_fault(struct vm_fault *vmf)
+{
+	const struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct morsel_run run;
+
+	if (morsel_pmem_is_beyond(inode, vmf->pgoff) ||
+	    morsel_pmem_find(inode, vmf->pgoff, &run))
+		return VM_FAULT_SIGBUS;
+	return vmf->cow_page ? morsel_pmem_copy_page(vmf, &run) :
+			       morsel_pmem_map_page(vmf, &run);
+}
+
+/* Map 2 MiB that are in one block of the file, and whole in the mapping and the file. */
+static vm_fault_t morsel_pmem_huge_fault(struct vm_fault *vmf, unsigned int order)
+{
+	const struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct morsel_span span = morsel_vma_span(vmf->vma);
+	pgoff_t first = round_down(vmf->pgoff, PMD_PAGES);
+	vm_fault_t fault = VM_FAULT_FALLBACK;
+	struct morsel_run run;
+	pfn_t pfn;
+	int id;
+
+	if (order != PMD_ORDER || vmf->flags & FAULT_FLAG_WRITE ||
+	    morsel_slot_level(&span, vmf->address) == MORSEL_PAGE ||
+	    morsel_pmem_is_beyond(inode, first + PMD_PAGES - 1) ||
+	    morsel_pmem_find(inode, first, &run) || !run.page || run.pages < PMD_PAGES)
+		return VM_FAULT_FALLBACK;
+	id = dax_read_lock();
+	if (morsel_pmem_access(morsel_pmem_of(inode), run.page, PMD_PAGES, NULL, &pfn) ==
+		    PMD_PAGES &&
+	    IS_ALIGNED(pfn_t_to_pfn(pfn), PMD_PAGES))
+		fault = vmf_insert_pfn_pmd(vmf, pfn, false);
+	dax_read_unlock(id);
+	return fault;
+}
+
+static const struct vm_operations_struct morsel_pmem_vm_ops = {
+	.fault = morsel_pmem_fault,
+	.huge_fault = morsel_pmem_huge_fault,
+};
+
+static int morsel_pmem_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	file_accessed(file);
+	vma->vm_ops = &morsel_pmem_vm_ops;
+	return 0;
+}
+
+/**
+ * morsel_pmem_is_file - whether a file is one of persistent memory
+ * @file: any file
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool morsel_pmem_is_file(const struct file *file)
+{
+	return file->f_op == &morsel_pmem_file_operations;
+}
+
+const struct file_operations morsel_pmem_file_operations = {
+	.llseek = generic_file_llseek,
+	.read_iter = morsel_pmem_read_iter,
+	.mmap = morsel_pmem_mmap,
+	.get_unmapped_area = morsel_get_unmapped_area,
+	.fsync = noop_fsync,
+	.splice_read = copy_splice_read,
+};

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Inodes and names of a range of persistent memory. A mount reads all of them, as the
+ * format demands, and keeps them: lookups and listings are those of a file system in memory.
+ */
+
+#include <linux/bitmap.h>
+#include <linux/dcache.h>
+#include <linux/fs.h>
+#include <linux/kdev_t.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "pmem.h"
+
+static struct timespec64 morsel_time(u64 payload)
+{
+	return (struct timespec64){
+		.tv_sec = (s64)(payload >> 14) - (s64)BIT_ULL(31),
+		.tv_nsec = (payload & (BIT_ULL(14) - 1)) * 100 * NSEC_PER_USEC,
+	};
+}
+
+/* Read the target of a symbolic link, which may have changed since it was checked. */
+static int morsel_pmem_read_target(const struct morsel_pmem *pmem,
+				   const struct morsel_record *record, struct inode *inode)
+{
+	struct morsel_node node;
+	char *target = kzalloc(record->size + 1, GFP_KERNEL_ACCOUNT);
+
+	if (!target)
+		return -ENOMEM;
+	inode->i_link = target;
+	morsel_root_node(0, record->root, &node);
+	return pmem->medium.read(&pmem->medium, node.page << MORSEL_FORMAT_SHIFT, target,
+				 record->size);
+}
+
+static void morsel_pmem_set_inode(struct inode *inode, const struct morsel_record *record)
+{
+	inode->i_ino = record->number;
+	inode->i_generation = record->generation;
+	inode->i_size = record->size;
+	i_uid_write(inode, record->uid);
+	i_gid_write(inode, record->gid);
+	inode_set_mtime_to_ts(inode, morsel_time(record->mtime));
+	inode_set_atime_to_ts(inode, morsel_time(record->mtime));
+	inode_set_ctime_to_ts(inode, morsel_time(record->ctime));
+	if (!S_ISREG(inode->i_mode))
+		return;
+	inode->i_fop = &morsel_pmem_file_operations;
+	inode->i_flags |= S_DAX;
+	morsel_of(inode)->root = record->root;
+	morsel_of(inode)->seals = MORSEL_ROOT_SEALS(record->root);
+	percpu_counter_set(&morsel_of(inode)->pages, record->pages);
+}
+
+/* Make an inode. Further names are links to it. */
+static struct inode *morsel_pmem_inode(struct super_block *super, struct morsel_record *record)
+{
+	struct inode *inode = record->user;
+	int err = 0;
+
+	if (inode) {
+		inc_nlink(inode);
+		ihold(inode);
+		return inode;
+	}
+	inode = morsel_new_inode(super, NULL, record->mode, new_decode_dev(record->rdev));
+	if (IS_ERR(inode))
+		return inode;
+	morsel_pmem_set_inode(inode, record);
+	if (S_ISLNK(record->mode))
+		err = morsel_pmem_read_target(morsel_sb_of(super)->pmem, record, inode);
+	if (err) {
+		iput(inode);
+		return ERR_PTR(err);
+	}
+	record->user = inode;
+	return inode;
+}
+
+static int morsel_pmem_add_name(struct super_block *super, const struct morsel_survey *survey,
+				const struct morsel_entry *entry)
+{
+	struct inode *directory = morsel_survey_record(survey, entry->parent)->user;
+	struct inode *inode = morsel_pmem_inode(super,
+						morsel_survey_record(survey, entry->inode));
+	struct dentry *parent, *dentry;
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	parent = d_find_any_alias(directory);
+	dentry = d_alloc_name(parent, entry->text);
+	dput(parent);
+	if (!dentry) {
+		iput(inode);
+		return -ENOMEM;
+	}
+	if (S_ISDIR(inode->i_mode))
+		inc_nlink(directory);
+	/* Keeps the dentry. */
+	d_add(dentry, inode);
+	cond_resched();
+	return 0;
+}
+
+static int morsel_pmem_add_root(struct super_block *super, const struct morsel_survey *survey)
+{
+	struct inode *root = morsel_pmem_inode(super,
+					       morsel_survey_record(survey,
+								    MORSEL_ROOT_DIRECTORY));
+
+	if (IS_ERR(root))
+		return PTR_ERR(root);
+	super->s_root = d_make_root(root);
+	return super->s_root ? 0 : -ENOMEM;
+}
+
+static int morsel_pmem_add_all(struct super_block *super, const struct morsel_survey *survey)
+{
+	struct morsel_sb *sb = morsel_sb_of(super);
+	int err = morsel_pmem_add_root(super, survey);
+	u64 i;
+
+	/* The directory of a name comes before the name. */
+	for (i = 0; !err && i < survey->nr_names; i++)
+		err = morsel_pmem_add_name(super, survey, survey->names[i]);
+	sb->limit = survey->super.pages;
+	sb->inode_limit = 0;
+	percpu_counter_set(&sb->used, survey->nr_owned);
+	memcpy(&super->s_uuid, survey->super.uuid, sizeof(super->s_uuid));
+	super->s_uuid_len = sizeof(survey->super.uuid);
+	return err;
+}
+
+/* One message for each mount. */
+static void morsel_pmem_report(const struct super_block *super,
+			       const struct morsel_survey *survey, int err)
+{
+	if (err && survey->problem)
+		pr_err("morselfs: %s: %s, at offset %#llx\n", super->s_id, survey->problem,
+		       survey->where);
+	else if (err)
+		pr_err("morselfs: %s: not mounted: error %d\n", super->s_id, err);
+	else if (survey->super.damaged)
+		pr_warn("morselfs: %s: a copy of the superblock is damaged\n", super->s_id);
+}
+
+/**
+ * morsel_pmem_read_all - read and check the range of a mount, and make its inodes and names
+ * @super: the mount
+ *
+ * What a crash left is completed in memory only.
+ *
+ * Context: may sleep.
+ * Return: 0, -ENOMEM, or what morsel_survey() returns.
+ */
+int morsel_pmem_read_all(struct super_block *super)
+{
+	struct morsel_survey survey;
+	int err;
+
+	morsel_init_super(super);
+	/* Times have steps of 100 microseconds. */
+	super->s_time_gran = 100 * NSEC_PER_USEC;
+	err = morsel_survey(&survey, &morsel_sb_of(super)->pmem->medium) ?:
+	      morsel_pmem_add_all(super, &survey);
+	morsel_pmem_report(super, &survey, err);
+	morsel_survey_free(&survey);
+	return err;
+}

@@ -1,0 +1,662 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Persistent morsels: tests of mounts of /dev/pmem0, whatever it has. Its content is
+ * overwritten. Arguments name the tests to run, all if there are none.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "morsel_image.h"
+#include "morsel_test.h"
+
+#define DEVICE	"/dev/pmem0"
+#define MOUNT	"/tmp/morsel-pmem"
+#define DRIVER	"/sys/bus/nd/drivers/nd_pmem/"
+
+/* Pages of the image of these tests. */
+enum {
+	TABLE = IMAGE_FREE,
+	LOWER,
+	FIRST,
+	LAST,
+	SMALL,
+	TARGET,
+	RENAMED,
+};
+
+/* The morsel has a hole of a page, a page, a hole, a block, a page and 100 bytes. */
+#define SIZE	((1024 + 1) * PAGE + 100)
+
+/* What the page @page of the range has, in each word. */
+static uint64_t content_of(uint64_t page)
+{
+	return page * 0x9e3779b97f4a7c15UL | 1;
+}
+
+static void fill_page(uint64_t page)
+{
+	for (size_t at = 0; at < PAGE; at += 8) {
+		uint64_t word = content_of(page);
+
+		memcpy(image + page * PAGE + at, &word, sizeof(word));
+	}
+}
+
+/* The page of the range that the morsel has at an index; 0 for a hole. */
+static uint64_t page_of(size_t index)
+{
+	if (index == 1)
+		return FIRST;
+	if (index >= 512 && index < 1024)
+		return IMAGE_BLOCK + index - 512;
+	return index == 1024 ? LAST : 0;
+}
+
+static uint64_t expected(size_t at)
+{
+	uint64_t page = page_of(at / PAGE);
+
+	return page ? content_of(page) : 0;
+}
+
+/* Everything that the format has. */
+static void make_image(void)
+{
+	image_begin();
+	image_add_inode(2, 0100640, SIZE, IMAGE_ROOT(TABLE, 2, 0, 15));
+	image_word(image_inode(2) + INODE_UID, 1000);
+	image_word(image_inode(2) + INODE_GID, 1001);
+	/* 2001-09-09 01:46:40.5, in steps of 100 us since 1901. */
+	image_word(image_inode(2) + INODE_MTIME, (1000000000UL + (1UL << 31)) << 14 | 5000);
+	image_word(TABLE * PAGE, LOWER);
+	image_word(TABLE * PAGE + 8, IMAGE_BLOCK | IMAGE_LEAF);
+	image_word(LOWER * PAGE + 8, FIRST | IMAGE_LEAF);
+	image_word(TABLE * PAGE + 16, LAST + 100);
+	image_word((LAST + 100) * PAGE, LAST | IMAGE_LEAF);
+	fill_page(FIRST);
+	fill_page(LAST);
+	for (uint64_t page = IMAGE_BLOCK; page < IMAGE_BLOCK + 512; page++)
+		fill_page(page);
+	image_add_inode(3, 0040700, 0, 0);
+	image_add_inode(4, 0100600, 9, IMAGE_ROOT(SMALL, 0, 1, 0));
+	memcpy(image + SMALL * PAGE, "some text", 9);
+	image_add_inode(5, 0120777, 8, IMAGE_ROOT(TARGET, 0, 1, 0));
+	memcpy(image + TARGET * PAGE, "d/morsel", 8);
+	image_add_inode(6, 0020000, 0, 0);
+	/* The deepest first. */
+	image_add_name(0, 2, 3, "morsel");
+	image_add_name(1, 3, 1, "d");
+	image_add_name(2, 4, 1, "text");
+	image_add_name(3, 4, 3, "link");
+	image_add_name(4, 5, 1, "symlink");
+	image_add_name(5, 6, 1, "whiteout");
+}
+
+static void write_device(const void *bytes, size_t length, off_t at)
+{
+	int fd = open(DEVICE, O_WRONLY);
+
+	must(fd >= 0 && pwrite(fd, bytes, length, at) == (ssize_t)length && !fsync(fd), DEVICE);
+	close(fd);
+}
+
+static void write_image(void)
+{
+	write_device(image, IMAGE_SIZE, 0);
+}
+
+/* Write a word to the device, beside the image in memory. */
+static void write_word(uint64_t offset, uint64_t payload)
+{
+	image_word(offset, payload);
+	write_device(image + offset, 8, offset);
+}
+
+static int mount_device(void)
+{
+	return mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=" DEVICE);
+}
+
+static void mount_image(void)
+{
+	make_image();
+	write_image();
+	must(!mount_device(), "mount");
+}
+
+static void unmount(void)
+{
+	while (!umount2(MOUNT, MNT_DETACH))
+		;
+}
+
+/* Errno of a mount of the image as it is, 0 if it can be mounted. */
+static int mount_error(void)
+{
+	int err;
+
+	write_image();
+	err = mount_device() ? errno : 0;
+	unmount();
+	return err;
+}
+
+static int open_morsel(void)
+{
+	int fd = open(MOUNT "/d/morsel", O_RDONLY);
+
+	must(fd >= 0, "open");
+	return fd;
+}
+
+static char *map_morsel(int how, int protection)
+{
+	int fd = open_morsel();
+	char *memory = mmap(NULL, SIZE, protection, how, fd, 0);
+
+	must(memory != MAP_FAILED, "mmap");
+	close(fd);
+	return memory;
+}
+
+/* Whether all of the morsel is there, word for word. */
+static bool is_whole(const char *memory)
+{
+	for (size_t at = 0; at + 8 <= SIZE; at += 8)
+		if (load(memory + at) != expected(at)) {
+			ksft_print_msg("at 0x%zx: 0x%lx\n", at, load(memory + at));
+			return false;
+		}
+	return true;
+}
+
+/* Reading */
+
+static void inodes_have_what_was_recorded(void)
+{
+	struct stat morsel, text, other;
+	struct statfs fs;
+
+	mount_image();
+	CHECK(!stat(MOUNT "/d/morsel", &morsel));
+	CHECK(morsel.st_ino == 2 && morsel.st_mode == 0100640 && morsel.st_nlink == 1);
+	CHECK(morsel.st_uid == 1000 && morsel.st_gid == 1001 && morsel.st_size == (off_t)SIZE);
+	CHECK(morsel.st_mtim.tv_sec == 1000000000 && morsel.st_mtim.tv_nsec == 500000000);
+	CHECK(morsel.st_blocks == 514 * 8);
+	CHECK(!stat(MOUNT "/text", &text) && text.st_nlink == 2 && text.st_size == 9);
+	CHECK(!stat(MOUNT "/d/link", &other) && other.st_ino == text.st_ino);
+	CHECK(!lstat(MOUNT "/whiteout", &other) && S_ISCHR(other.st_mode) && !other.st_rdev);
+	CHECK(!stat(MOUNT "/d", &other) && other.st_mode == 0040700 && other.st_nlink == 2);
+	CHECK(!stat(MOUNT, &other) && other.st_ino == 1 && other.st_nlink == 3);
+	CHECK(!statfs(MOUNT, &fs) && fs.f_type == 0x4d52534c && fs.f_blocks == IMAGE_PAGES);
+	CHECK(fs.f_bfree == IMAGE_PAGES - (4 + 3 + 514 + 2));
+	unmount();
+}
+
+static void names_are_listed(void)
+{
+	static const char *const names[] = { "d", "text", "symlink", "whiteout" };
+	unsigned int seen = 0, nr = 0;
+	struct dirent *entry;
+	char target[16] = "";
+	DIR *directory;
+
+	mount_image();
+	directory = opendir(MOUNT);
+	while ((entry = readdir(directory))) {
+		nr++;
+		for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
+			seen |= !strcmp(entry->d_name, names[i]) << i;
+	}
+	closedir(directory);
+	CHECK(seen == 15 && nr == 6);
+	CHECK(readlink(MOUNT "/symlink", target, sizeof(target)) == 8);
+	CHECK(!strcmp(target, "d/morsel"));
+	CHECK(!access(MOUNT "/symlink", F_OK));
+	CHECK(access(MOUNT "/nothing", F_OK) && errno == ENOENT);
+	unmount();
+}
+
+static void content_is_read(void)
+{
+	char *all = malloc(SIZE + PAGE), part[16];
+	int fd;
+
+	mount_image();
+	fd = open_morsel();
+	CHECK(read(fd, all, SIZE + PAGE) == (ssize_t)SIZE);
+	CHECK(is_whole(all));
+	CHECK(read(fd, all, PAGE) == 0);
+	/* From a hole into a page. */
+	CHECK(pread(fd, part, 16, PAGE - 8) == 16 && !load(part));
+	CHECK(load(part + 8) == expected(PAGE));
+	CHECK(fcntl(fd, F_GET_SEALS) == 15);
+	CHECK(pread(fd, NULL, 8, PAGE) < 0 && errno == EFAULT);
+	close(fd);
+	fd = open(MOUNT "/text", O_RDONLY);
+	CHECK(read(fd, part, 16) == 9 && !memcmp(part, "some text", 9));
+	CHECK(fcntl(fd, F_GET_SEALS) == 0);
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
+	close(fd);
+	free(all);
+	unmount();
+}
+
+/* Mapping */
+
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+static void content_is_mapped(void)
+{
+	char *memory;
+	pid_t pid;
+	long before;
+
+	mount_image();
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	CHECK(is_whole(memory));
+	pid = fork();
+	if (!pid)
+		_exit(!is_whole(memory));
+	CHECK(waitpid(pid, (int[]){ 0 }, 0) == pid);
+	munmap(memory, SIZE);
+	/* The block is mapped at once. */
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	before = faults();
+	for (size_t at = 512 * PAGE; at < 1024 * PAGE; at += PAGE)
+		load(memory + at);
+	CHECK(faults() - before <= 4);
+	munmap(memory, SIZE);
+	unmount();
+}
+
+static void private_writes_are_copies(void)
+{
+	static const size_t places[] = { 0, PAGE + 8, 600 * PAGE, 1024 * PAGE };
+	char *memory, *other;
+
+	mount_image();
+	memory = map_morsel(MAP_PRIVATE, PROT_READ | PROT_WRITE);
+	other = map_morsel(MAP_SHARED, PROT_READ);
+	/* Before and after it was mapped for reading. */
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		store(memory + places[i], 5);
+		CHECK(load(memory + places[i]) == 5);
+	}
+	CHECK(load(memory + 600 * PAGE + 8) == expected(600 * PAGE + 8));
+	munmap(memory, SIZE);
+	memory = map_morsel(MAP_PRIVATE, PROT_READ | PROT_WRITE);
+	CHECK(is_whole(memory));
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		store(memory + places[i], 6);
+		CHECK(load(memory + places[i]) == 6);
+	}
+	CHECK(load(memory + 700 * PAGE) == expected(700 * PAGE));
+	CHECK(is_whole(other));
+	munmap(memory, SIZE);
+	munmap(other, SIZE);
+	unmount();
+}
+
+static void behind_the_end_is_sigbus(void)
+{
+	size_t end = (SIZE + PAGE - 1) / PAGE * PAGE;
+	uint64_t word;
+	char *memory;
+	int fd;
+
+	signal(SIGBUS, jump);
+	mount_image();
+	fd = open_morsel();
+	memory = mmap(NULL, end + PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(try_to_load(memory + end - 8, &word) && !word);
+	CHECK(!try_to_load(memory + end, &word));
+	munmap(memory, end + PAGE);
+	close(fd);
+	signal(SIGBUS, SIG_DFL);
+	unmount();
+}
+
+/* Other parts of Linux that take pages of a mapping. */
+static void pages_are_taken_and_returned(void)
+{
+	char *memory, copy[64];
+	struct iovec part = { .iov_len = 64 };
+	struct iovec to = { copy, 64 };
+	int ends[2];
+
+	mount_image();
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	part.iov_base = memory + 700 * PAGE;
+	CHECK(!pipe(ends));
+	CHECK(vmsplice(ends[1], &part, 1, 0) == 64);
+	CHECK(process_vm_readv(getpid(), &to, 1, &part, 1, 0) == 64);
+	CHECK(load(copy) == expected(700 * PAGE));
+	part.iov_base = memory + PAGE;
+	CHECK(vmsplice(ends[1], &part, 1, 0) == 64);
+	munmap(memory, SIZE);
+	memset(copy, 0, sizeof(copy));
+	CHECK(read(ends[0], copy, 64) == 64 && load(copy) == expected(700 * PAGE));
+	CHECK(read(ends[0], copy, 64) == 64 && load(copy) == expected(PAGE));
+	close(ends[0]);
+	close(ends[1]);
+	unmount();
+}
+
+/* Refusals */
+
+static void it_is_for_reading_only(void)
+{
+	make_image();
+	write_image();
+	CHECK(mount("none", MOUNT, "morselfs", 0, "pmem=" DEVICE) && errno == EROFS);
+	must(!mount_device(), "mount");
+	CHECK(mount("none", MOUNT, NULL, MS_REMOUNT, NULL) && errno == EROFS);
+	CHECK(!mount("none", MOUNT, NULL, MS_REMOUNT | MS_RDONLY, NULL));
+	CHECK(open(MOUNT "/d/morsel", O_RDWR) < 0 && errno == EROFS);
+	CHECK(open(MOUNT "/new", O_RDWR | O_CREAT, 0600) < 0 && errno == EROFS);
+	CHECK(unlink(MOUNT "/text") && errno == EROFS);
+	CHECK(rename(MOUNT "/text", MOUNT "/other") && errno == EROFS);
+	CHECK(truncate(MOUNT "/text", 0) && errno == EROFS);
+	unmount();
+}
+
+static void wrong_devices_are_refused(void)
+{
+	CHECK(mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=/dev/nothing"));
+	CHECK(errno == ENOENT);
+	CHECK(mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=/dev/null"));
+	CHECK(errno == ENOTBLK);
+	/* A disk that cannot be mapped. */
+	if (!access("/dev/zram0", F_OK)) {
+		CHECK(mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=/dev/zram0"));
+		CHECK(errno == EINVAL);
+	}
+}
+
+static void one_device_has_one_mount(void)
+{
+	struct stat one, other;
+
+	mount_image();
+	CHECK(!stat(MOUNT "/text", &one));
+	CHECK(!mount("none", MOUNT "/d", "morselfs", MS_RDONLY, "pmem=" DEVICE));
+	CHECK(!stat(MOUNT "/d/text", &other) && one.st_dev == other.st_dev);
+	CHECK(!umount(MOUNT "/d") && !access(MOUNT "/text", F_OK));
+	CHECK(open(DEVICE, O_RDWR | O_EXCL) < 0 && errno == EBUSY);
+	unmount();
+}
+
+static void other_ranges_are_refused(void)
+{
+	make_image();
+	CHECK(!mount_error());
+	memset(image, 0, 2 * PAGE);
+	CHECK(mount_error() == EINVAL);
+	make_image();
+	image_super(0, 2, IMAGE_PAGES, 0);
+	image_super(1, 2, IMAGE_PAGES, 0);
+	CHECK(mount_error() == EINVAL);
+	make_image();
+	image_super(0, 1, IMAGE_PAGES, 1);
+	image_super(1, 1, IMAGE_PAGES, 1);
+	CHECK(mount_error() == EINVAL);
+	make_image();
+	image_super(0, 1, 1UL << 39, 0);
+	CHECK(mount_error() == EINVAL);
+	make_image();
+	image[40]++;
+	CHECK(!mount_error());
+	image[PAGE + 40]++;
+	CHECK(mount_error() == EUCLEAN);
+}
+
+/* Each word of the image, by its place. */
+static const uint64_t words[] = {
+	IMAGE_INODES_ROOT, IMAGE_NAMES_ROOT,
+	IMAGE_INODES * PAGE + 128 + INODE_MODE, IMAGE_INODES * PAGE + 2 * 128 + INODE_SIZE,
+	IMAGE_INODES * PAGE + 2 * 128 + INODE_ROOT, IMAGE_INODES * PAGE + 2 * 128 + INODE_MTIME,
+	IMAGE_INODES * PAGE + 5 * 128 + INODE_ROOT, IMAGE_NAMES * PAGE + NAME_INODE,
+	IMAGE_NAMES * PAGE + NAME_PARENT, IMAGE_NAMES * PAGE + NAME_LENGTH,
+	IMAGE_NAMES * PAGE + 512 + NAME_INODE, IMAGE_NAMES * PAGE + NAME_TEXT,
+	TABLE * PAGE, TABLE * PAGE + 8, LOWER * PAGE + 8, (LAST + 100) * PAGE,
+};
+
+static void flipped_bits_are_found(void)
+{
+	make_image();
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		image[words[i] + i % 2] ^= 1 << i % 8;
+		if (!CHECK(mount_error() == EUCLEAN))
+			ksft_print_msg("word %zu\n", i);
+		image[words[i] + i % 2] ^= 1 << i % 8;
+	}
+	CHECK(!mount_error());
+}
+
+static uint64_t seed = 1;
+
+static uint64_t draw(uint64_t below)
+{
+	seed = seed * 6364136223846793005UL + 1442695040888963407UL;
+	return (seed >> 33) % below;
+}
+
+static void read_whatever_is_there(void)
+{
+	char *memory = malloc(PAGE);
+	DIR *directory = opendir(MOUNT);
+	struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		char path[300];
+		struct stat stat;
+		int fd;
+
+		snprintf(path, sizeof(path), MOUNT "/%s", entry->d_name);
+		if (lstat(path, &stat) || !S_ISREG(stat.st_mode))
+			continue;
+		fd = open(path, O_RDONLY);
+		for (int i = 0; fd >= 0 && i < 2000; i++)
+			if (pread(fd, memory, PAGE, i * PAGE) < 0)
+				break;
+		close(fd);
+	}
+	if (directory)
+		closedir(directory);
+	free(memory);
+}
+
+/* Words that are valid, and mean something else. */
+static void changed_ranges_do_no_harm(void)
+{
+	unsigned int mounted = 0, refused = 0;
+
+	for (int i = 0; i < 300; i++) {
+		make_image();
+		for (uint64_t n = draw(3) + 1; n; n--) {
+			uint64_t at = words[draw(ARRAY_SIZE(words))], old;
+
+			memcpy(&old, image + at, 8);
+			old &= (1UL << 48) - 1;
+			image_word(at, draw(2) ? old ^ 1UL << draw(48) :
+					draw(IMAGE_PAGES + 2) | draw(2) << 40 | draw(2) << 43);
+		}
+		/* The metadata only: the rest stays. */
+		write_device(image, (LAST + 101) * PAGE, 0);
+		if (mount_device()) {
+			refused++;
+			CHECK(errno == EUCLEAN);
+			continue;
+		}
+		mounted++;
+		read_whatever_is_there();
+		unmount();
+	}
+	CHECK(mounted > 10 && refused > 10);
+}
+
+static void what_a_crash_left_is_completed(void)
+{
+	char *before = malloc(IMAGE_SIZE), *after = malloc(IMAGE_SIZE);
+	int fd;
+
+	make_image();
+	/* The text was renamed, and replaced a name; its inode has no other. */
+	image_add_inode(7, 0100600, 0, 0);
+	image_add_name(6, 4, 1, "renamed");
+	image_word(image_name(6) + NAME_FROM, 2 + 1);
+	image_word(image_name(6) + NAME_INODE, 4 | IMAGE_PENDING);
+	/* A page beyond the end, which belongs to the sealed morsel. */
+	image_add_inode(8, 0100600, 5, IMAGE_ROOT(RENAMED, 1, 0, 0));
+	image_word(RENAMED * PAGE + 8, FIRST | IMAGE_LEAF);
+	image_add_name(7, 8, 1, "cut");
+	write_image();
+	memcpy(before, image, IMAGE_SIZE);
+	must(!mount_device(), "mount");
+	CHECK(access(MOUNT "/text", F_OK) && errno == ENOENT);
+	CHECK(!access(MOUNT "/renamed", F_OK) && !access(MOUNT "/d/link", F_OK));
+	unmount();
+	fd = open(DEVICE, O_RDONLY);
+	CHECK(pread(fd, after, IMAGE_SIZE, 0) == (ssize_t)IMAGE_SIZE);
+	CHECK(!memcmp(before, after, IMAGE_SIZE));
+	close(fd);
+	free(before);
+	free(after);
+}
+
+/* Changes beside a mount */
+
+static void changes_beside_the_mount_are_errors(void)
+{
+	uint64_t word;
+	char *memory;
+	int fd;
+
+	mount_image();
+	fd = open(DEVICE, O_WRONLY);
+	if (fd < 0 && errno == EBUSY) {
+		lacks = "a mounted device cannot be written (bdev_allow_write_mounted=0)";
+		return;
+	}
+	close(fd);
+	signal(SIGBUS, jump);
+	fd = open_morsel();
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	write_word(LOWER * PAGE + 8, (1UL << 39) | IMAGE_LEAF);
+	CHECK(pread(fd, &word, 8, PAGE) < 0 && errno == EUCLEAN);
+	CHECK(!try_to_load(memory + PAGE, &word));
+	write_word(TABLE * PAGE + 8, (IMAGE_BLOCK + 1) | IMAGE_LEAF);
+	CHECK(pread(fd, &word, 8, 600 * PAGE) < 0 && errno == EUCLEAN);
+	CHECK(!try_to_load(memory + 600 * PAGE, &word));
+	/* The rest is there. */
+	CHECK(try_to_load(memory + 1024 * PAGE, &word) && word == expected(1024 * PAGE));
+	munmap(memory, SIZE);
+	close(fd);
+	signal(SIGBUS, SIG_DFL);
+	unmount();
+}
+
+static void put_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+
+	must(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), path);
+	close(fd);
+}
+
+/* The driver waits for the unmount; what is mapped stays, and reads are errors. */
+static void a_device_that_goes_is_an_error(void)
+{
+	uint64_t word;
+	char *memory;
+	int fd, i;
+	pid_t pid;
+
+	mount_image();
+	fd = open_morsel();
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	CHECK(load(memory + PAGE) == expected(PAGE));
+	pid = fork();
+	if (!pid) {
+		close(fd);
+		munmap(memory, SIZE);
+		put_text(DRIVER "unbind", "pfn0.0");
+		_exit(0);
+	}
+	for (i = 0; i < 1000 && pread(fd, &word, 8, PAGE) == 8; i++)
+		usleep(10000);
+	CHECK(i < 1000 && errno == EIO);
+	CHECK(load(memory + PAGE) == expected(PAGE));
+	CHECK(!waitpid(pid, NULL, WNOHANG));
+	munmap(memory, SIZE);
+	close(fd);
+	unmount();
+	CHECK(waitpid(pid, (int[]){ 0 }, 0) == pid);
+	put_text(DRIVER "bind", "pfn0.0");
+	for (i = 0; i < 1000 && access(DEVICE, F_OK); i++)
+		usleep(10000);
+	mount_image();
+	CHECK(!access(MOUNT "/d/morsel", F_OK));
+	unmount();
+}
+
+static const struct test tests[] = {
+	TEST(inodes_have_what_was_recorded),
+	TEST(names_are_listed),
+	TEST(content_is_read),
+	TEST(content_is_mapped),
+	TEST(private_writes_are_copies),
+	TEST(behind_the_end_is_sigbus),
+	TEST(pages_are_taken_and_returned),
+	TEST(it_is_for_reading_only),
+	TEST(wrong_devices_are_refused),
+	TEST(one_device_has_one_mount),
+	TEST(other_ranges_are_refused),
+	TEST(flipped_bits_are_found),
+	TEST(changed_ranges_do_no_harm),
+	TEST(what_a_crash_left_is_completed),
+	TEST(changes_beside_the_mount_are_errors),
+	TEST(a_device_that_goes_is_an_error),
+	{}
+};
+
+static const struct test *const lists[] = { tests };
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	ksft_print_header();
+	if (access(DEVICE, W_OK))
+		ksft_exit_skip("no %s\n", DEVICE);
+	mkdir("/tmp", 01777);
+	mkdir(MOUNT, 0700);
+	if (mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=/dev/nothing") && errno != ENOENT)
+		ksft_exit_skip("no persistent morsels: %s\n", strerror(errno));
+	run_tests(lists, ARRAY_SIZE(lists), argv + 1, unmount);
+	finish_tests();
+}
