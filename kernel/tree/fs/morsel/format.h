@@ -11,7 +11,7 @@
 
 /* Bytes and logarithm of a page, whatever the size of a page in Linux is. */
 #define MORSEL_FORMAT_SHIFT	12
-#define MORSEL_FORMAT_PAGE	(1U << MORSEL_FORMAT_SHIFT)
+#define MORSEL_FORMAT_PAGE	4096U
 #define MORSEL_FORMAT_ENTRIES	512U
 
 #define MORSEL_FORMAT_VERSION	1

@@ -85,8 +85,7 @@ static int morsel_pmem_fill_super(struct super_block *super, struct fs_context *
 	int err = morsel_pmem_open(super);
 
 	if (err == -EOPNOTSUPP || err == -ENXIO)
-		return errorf(fc, "morselfs: %s: no persistent memory that can be mapped", super->s_id),
-		       -EINVAL;
+		return invalf(fc, "morselfs: %s: no memory that can be mapped", super->s_id);
 	return err ?: morsel_pmem_read_all(super);
 }
 

@@ -41,8 +41,8 @@ struct morsel_run {
 static int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run)
 {
 	struct morsel_node node;
-	int err = morsel_find_node(&morsel_pmem_of(inode)->medium, morsel_of(inode)->root, index,
-				   &node);
+	const struct morsel_medium *medium = &morsel_pmem_of(inode)->medium;
+	int err = morsel_find_node(medium, morsel_of(inode)->root, index, &node);
 
 	*run = (struct morsel_run){ .pages = 1 };
 	if (err || !node.page)
@@ -56,7 +56,7 @@ static int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct mor
 
 /* Copy at most @length bytes from a place of the range. Return: number, or an error. */
 static ssize_t morsel_pmem_copy(const struct morsel_pmem *pmem, const struct morsel_run *run,
-			       size_t offset, size_t length, struct iov_iter *to)
+				size_t offset, size_t length, struct iov_iter *to)
 {
 	long pages = DIV_ROUND_UP(offset + length, PAGE_SIZE);
 	int id = dax_read_lock();
