@@ -32,6 +32,8 @@ const READY: &str = "ready";
 const DISK_MIB: u64 = 320;
 /// Size of /dev/pmem0, MiB.
 const PMEM_MIB: u32 = 64;
+/// Lets the tests of persistent memory write a device that is mounted.
+const WRITABLE: &str = "bdev_allow_write_mounted=1";
 /// Name of the job that prints the KUnit results from boot.
 const KUNIT: &str = "kunit";
 /// Maximum number of output lines shown for a program that did not pass.
@@ -214,7 +216,7 @@ impl<'a> Session<'a> {
     fn boot(&self, jobs: Vec<Job>, seconds: u64, append: &[&str]) -> Result<Outcome> {
         let mut all = vec![Job::shell(READY, &self.args.fs.make_ready(&self.modules))];
         all.extend(jobs);
-        let append: Vec<&str> = [LOUD].iter().chain(append).copied().collect();
+        let append: Vec<&str> = [LOUD, WRITABLE].iter().chain(append).copied().collect();
         let mut outcome = Guest {
             image: &self.built.image,
             machine: Machine {

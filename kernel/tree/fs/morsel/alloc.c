@@ -64,7 +64,11 @@ bool morsel_charge(struct morsel *morsel, long pages)
  */
 void morsel_uncharge(struct morsel *morsel, long pages)
 {
-	percpu_counter_sub(&morsel_sb_of(morsel->inode.i_sb)->used, pages);
+	struct morsel_sb *sb = morsel_sb_of(morsel->inode.i_sb);
+
+	/* What is freed there are tables, which are not in the range. */
+	if (!sb->pmem)
+		percpu_counter_sub(&sb->used, pages);
 }
 
 static struct folio *morsel_init_folio(struct morsel *morsel, pgoff_t index,

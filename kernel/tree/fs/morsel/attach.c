@@ -216,7 +216,7 @@ static int morsel_fill_range(struct vm_area_struct *vma, unsigned long begin,
 {
 	struct morsel *morsel = morsel_in(vma);
 	pgoff_t first = morsel_index_at(vma, begin), last = morsel_index_at(vma, end);
-	pgoff_t index = max(first, READ_ONCE(morsel->whole));
+	pgoff_t whole = READ_ONCE(morsel->whole), index = max(first, whole);
 	int err = 0;
 
 	while (!err && (index = morsel_find_hole(morsel, index, last)) < last) {
@@ -224,6 +224,8 @@ static int morsel_fill_range(struct vm_area_struct *vma, unsigned long begin,
 		err = fatal_signal_pending(current) ? -EINTR :
 		      morsel_fill(morsel, index, 0, vma, begin, NULL);
 	}
+	if (!err && first <= whole && last > whole && morsel->seals & F_SEAL_WRITE)
+		WRITE_ONCE(morsel->whole, last);
 	return err;
 }
 

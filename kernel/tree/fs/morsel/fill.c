@@ -12,6 +12,7 @@
 #include <asm/pgalloc.h>
 
 #include "internal.h"
+#include "pmem.h"
 
 /* Finding */
 
@@ -353,7 +354,7 @@ static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff
 }
 
 /**
- * morsel_fill - allocate a page unless it exists
+ * morsel_fill - allocate a page unless it exists, or map one of persistent memory
  * @morsel: the morsel
  * @index: index of the page
  * @end: end of the pages that may exist, 0 for the size of the file
@@ -364,7 +365,8 @@ static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff
  * Any number of tasks may fill the same morsel concurrently.
  *
  * Context: may sleep.
- * Return: 0, -EFBIG beyond the end, -ENOSPC or -ENOMEM.
+ * Return: 0, -EFBIG beyond the end, -ENOSPC, -ENOMEM, or -EIO for persistent memory that
+ * cannot be mapped.
  */
 int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 		struct vm_area_struct *vma, unsigned long address,
@@ -372,5 +374,7 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 {
 	if (morsel_is_present(morsel, index, end, page))
 		return 0;
+	if (morsel_sb_of(morsel->inode.i_sb)->pmem)
+		return morsel_pmem_fill(morsel, index);
 	return morsel_fill_slow(morsel, index, end, vma, address, page);
 }

@@ -190,6 +190,20 @@ struct morsel_survey {
 	u8 (*buffers)[MORSEL_FORMAT_PAGE];
 };
 
+/**
+ * struct morsel_xattr - an extended attribute
+ * @name: its name, with a zero byte behind it
+ * @value: its value, in the page
+ * @size: size of the value
+ */
+struct morsel_xattr {
+	char name[256];
+	const u8 *value;
+	unsigned int size;
+};
+
+bool morsel_xattrs_are_valid(const u8 *page, u64 number);
+bool morsel_next_xattr(const u8 *page, unsigned int *at, struct morsel_xattr *xattr);
 int morsel_survey(struct morsel_survey *survey, struct morsel_medium *medium);
 void morsel_survey_free(struct morsel_survey *survey);
 struct morsel_record *morsel_survey_record(const struct morsel_survey *survey, u64 number);

@@ -134,12 +134,18 @@ void morsel_free_tables(struct morsel *morsel, pgoff_t first, pgoff_t end)
  * morsel_destroy - free all pages and tables of a morsel
  * @morsel: the morsel, which is not in use any more
  *
+ * Pages of persistent memory stay.
+ *
  * Context: may sleep.
  */
 void morsel_destroy(struct morsel *morsel)
 {
 	pgoff_t first = 0;
 
+	if (morsel_sb_of(morsel->inode.i_sb)->pmem) {
+		morsel_forget(morsel);
+		first = ULONG_MAX;
+	}
 	while (first < ULONG_MAX)
 		first = morsel_remove(morsel, first, ULONG_MAX, 1000);
 	morsel_free_tables_by(morsel, 0, ULONG_MAX, GFP_KERNEL | __GFP_NOFAIL);

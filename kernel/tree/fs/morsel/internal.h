@@ -132,6 +132,7 @@ enum morsel_count {
 	MORSEL_SEALED,
 	MORSEL_BROKEN,
 	MORSEL_CLOSED,
+	MORSEL_BUILT,
 	MORSEL_COUNTS,
 };
 
@@ -200,6 +201,7 @@ int morsel_fill(struct morsel *morsel, pgoff_t index, pgoff_t end,
 
 pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 		      unsigned int ms);
+void morsel_forget(struct morsel *morsel);
 void morsel_protect(struct morsel *morsel);
 bool morsel_is_pinned(struct morsel *morsel);
 bool morsel_is_held(struct morsel *morsel);
@@ -227,6 +229,10 @@ vm_fault_t morsel_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last);
 
 /* mapping.c */
 
+void morsel_vm_open(struct vm_area_struct *vma);
+int morsel_may_split(struct vm_area_struct *vma, unsigned long address);
+int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin, unsigned long end,
+		    unsigned long flags);
 int morsel_mmap(struct file *file, struct vm_area_struct *vma);
 unsigned long morsel_get_unmapped_area(struct file *file, unsigned long addr,
 				       unsigned long length, unsigned long pgoff,
@@ -254,6 +260,8 @@ extern const struct xattr_handler *const morsel_xattr_handlers[];
 ssize_t morsel_list_xattrs(struct dentry *dentry, char *list, size_t size);
 int morsel_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl *acl,
 		   int type);
+int morsel_add_xattr(struct inode *inode, const char *prefix, const char *name,
+		     const void *value, size_t size);
 int morsel_init_security(struct inode *inode, struct inode *dir, const struct qstr *name);
 void morsel_free_xattrs(struct inode *inode);
 

@@ -225,6 +225,23 @@ pgoff_t morsel_remove(struct morsel *morsel, pgoff_t first, pgoff_t end,
 	return first;
 }
 
+static bool morsel_forget_leaf(struct morsel *morsel, const struct morsel_leaf *leaf, void *arg)
+{
+	WRITE_ONCE(*leaf->entry, 0);
+	return need_resched();
+}
+
+/**
+ * morsel_forget - remove all leaves, and keep their pages
+ * @morsel: the morsel, which is not in use any more
+ *
+ * Context: may sleep.
+ */
+void morsel_forget(struct morsel *morsel)
+{
+	morsel_change_leaves(morsel, 0, ULONG_MAX, morsel_forget_leaf, NULL);
+}
+
 static bool morsel_protect_leaf(struct morsel *morsel, const struct morsel_leaf *leaf,
 				void *arg)
 {

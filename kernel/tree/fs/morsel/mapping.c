@@ -23,21 +23,46 @@ void __morsel_show_smap(struct seq_file *m, struct vm_area_struct *vma)
 	seq_printf(m, "Morsel:         %8lu kB\n", pages << (PAGE_SHIFT - 10));
 }
 
-/* A copy, by fork() or mremap(), has nothing attached: its own faults attach. */
-static void morsel_vm_open(struct vm_area_struct *vma)
+/**
+ * morsel_vm_open - operation of a copy of a mapping, by fork() or mremap()
+ * @vma: the copy
+ *
+ * It has nothing attached: its own faults attach.
+ *
+ * Context: the mmap lock of the mapping's mm is held for writing.
+ */
+void morsel_vm_open(struct vm_area_struct *vma)
 {
 	vma->vm_private_data = (void *)((unsigned long)vma->vm_private_data &
 					~(unsigned long)MORSEL_VMA_ATTACHED);
 }
 
-static int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
+/**
+ * morsel_may_split - operation before a mapping is split
+ * @vma: the mapping
+ * @address: where
+ *
+ * Context: may sleep; the mmap lock is held for writing.
+ * Return: 0.
+ */
+int morsel_may_split(struct vm_area_struct *vma, unsigned long address)
 {
 	morsel_convert(vma);
 	return 0;
 }
 
-static int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin,
-			   unsigned long end, unsigned long flags)
+/**
+ * morsel_mprotect - operation before a mapping changes its access rights
+ * @vma: the mapping
+ * @begin: begin of the range
+ * @end: end of the range
+ * @flags: new VM_* flags
+ *
+ * Context: may sleep; the mmap lock is held for writing.
+ * Return: 0.
+ */
+int morsel_mprotect(struct vm_area_struct *vma, unsigned long begin, unsigned long end,
+		    unsigned long flags)
 {
 	morsel_convert(vma);
 	return 0;

@@ -36,6 +36,57 @@ long morsel_pmem_access(const struct morsel_pmem *pmem, u64 page, long pages, vo
 				 pfn);
 }
 
+/**
+ * morsel_pmem_find - find where the range has a page of a file
+ * @inode: the file
+ * @index: index of the page
+ * @run: set to the page, and to the pages behind it in the same block
+ *
+ * Context: may sleep.
+ * Return: 0, -EUCLEAN if a word on the way is damaged, or -EIO.
+ */
+int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run)
+{
+	const struct morsel_medium *medium = &morsel_sb_of(inode->i_sb)->pmem->medium;
+	struct morsel_node node;
+	int err = morsel_find_node(medium, morsel_of(inode)->root, index, &node);
+
+	*run = (struct morsel_run){ .pages = 1 };
+	if (err || !node.page)
+		return err;
+	run->page = node.page + (index - node.index);
+	run->pages = morsel_node_pages(&node) - (index - node.index);
+	return 0;
+}
+
+/**
+ * morsel_pmem_find_block - find a part of a file that one leaf can map
+ * @inode: the file
+ * @index: index of the first page, a multiple of @pages
+ * @pages: number of pages, a power of two
+ * @pfn: set to the first page frame
+ *
+ * Context: may sleep.
+ * Return: true if all of it is in the file, in one block of the range, aligned, and not
+ * broken.
+ */
+bool morsel_pmem_find_block(const struct inode *inode, pgoff_t index, unsigned long pages,
+			    pfn_t *pfn)
+{
+	const struct morsel_pmem *pmem = morsel_sb_of(inode->i_sb)->pmem;
+	struct morsel_run run;
+	long found;
+	int id;
+
+	if (index + pages > DIV_ROUND_UP(i_size_read(inode), PAGE_SIZE) ||
+	    morsel_pmem_find(inode, index, &run) || !run.page || run.pages < pages)
+		return false;
+	id = dax_read_lock();
+	found = morsel_pmem_access(pmem, run.page, pages, NULL, pfn);
+	dax_read_unlock(id);
+	return found == (long)pages && IS_ALIGNED(pfn_t_to_pfn(*pfn), pages);
+}
+
 /* Copy bytes within one page. */
 static int morsel_pmem_read(const struct morsel_medium *medium, u64 offset, void *buffer,
 			    size_t length)
@@ -71,6 +122,7 @@ static int morsel_pmem_open(struct super_block *super)
 	if (!pmem)
 		return -ENOMEM;
 	morsel_sb_of(super)->pmem = pmem;
+	mutex_init(&pmem->building);
 	pmem->medium.read = morsel_pmem_read;
 	pmem->medium.pages = bdev_nr_bytes(super->s_bdev) >> PAGE_SHIFT;
 	pmem->dax = fs_dax_get_by_bdev(super->s_bdev, &begin, NULL, NULL);

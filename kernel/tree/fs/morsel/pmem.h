@@ -4,6 +4,7 @@
 #define _FS_MORSEL_PMEM_H
 
 #include <linux/fs_context.h>
+#include <linux/mutex.h>
 #include <linux/pfn_t.h>
 
 #include "format.h"
@@ -18,18 +19,34 @@ struct dev_pagemap;
  * @dax: device that maps it
  * @first: its first page in the device
  * @pagemap: page structures of the range; as long as they are held, the device stays
+ * @building: held to build tables of sealed morsels
  */
 struct morsel_pmem {
 	struct morsel_medium medium;
 	struct dax_device *dax;
 	pgoff_t first;
 	struct dev_pagemap *pagemap;
+	struct mutex building;
+};
+
+/**
+ * struct morsel_run - adjacent pages of the range that are adjacent in a file
+ * @page: the first page; 0 for a hole
+ * @pages: number of pages, at least 1
+ */
+struct morsel_run {
+	u64 page;
+	u64 pages;
 };
 
 /* pmem.c */
 
 long morsel_pmem_access(const struct morsel_pmem *pmem, u64 page, long pages, void **address,
 			pfn_t *pfn);
+
+int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run);
+bool morsel_pmem_find_block(const struct inode *inode, pgoff_t index, unsigned long pages,
+			    pfn_t *pfn);
 
 /* pmem_names.c */
 
@@ -45,6 +62,10 @@ int morsel_pmem_get_tree(struct fs_context *fc);
 void morsel_pmem_kill(struct super_block *super);
 bool morsel_pmem_is_file(const struct file *file);
 
+/* pmem_fill.c */
+
+int morsel_pmem_fill(struct morsel *morsel, pgoff_t index);
+
 #else
 
 static inline int morsel_pmem_get_tree(struct fs_context *fc)
@@ -59,6 +80,11 @@ static inline void morsel_pmem_kill(struct super_block *super)
 static inline bool morsel_pmem_is_file(const struct file *file)
 {
 	return false;
+}
+
+static inline int morsel_pmem_fill(struct morsel *morsel, pgoff_t index)
+{
+	return -EIO;
 }
 
 #endif /* CONFIG_MORSEL_PMEM */

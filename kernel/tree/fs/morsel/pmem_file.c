@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files of persistent memory: reads, and mappings by page or by 2 MiB.
+ * Files of persistent memory: reads, and mappings by page or by 2 MiB. Tables of sealed
+ * morsels are attached instead, where they can be (pmem_fill.c).
  *
  * The words on the way to a page are checked each time: a program that writes to the device
  * beside the mount gets errors, and never a page outside the range. Page-table entries are
@@ -26,30 +27,6 @@
 static const struct morsel_pmem *morsel_pmem_of(const struct inode *inode)
 {
 	return morsel_sb_of(inode->i_sb)->pmem;
-}
-
-/**
- * struct morsel_run - adjacent pages of the range that are adjacent in a file
- * @page: the first page; 0 for a hole
- * @pages: number of pages, at least 1
- */
-struct morsel_run {
-	u64 page;
-	u64 pages;
-};
-
-static int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run)
-{
-	struct morsel_node node;
-	const struct morsel_medium *medium = &morsel_pmem_of(inode)->medium;
-	int err = morsel_find_node(medium, morsel_of(inode)->root, index, &node);
-
-	*run = (struct morsel_run){ .pages = 1 };
-	if (err || !node.page)
-		return err;
-	run->page = node.page + (index - node.index);
-	run->pages = morsel_node_pages(&node) - (index - node.index);
-	return 0;
 }
 
 /* Reads */
@@ -175,36 +152,29 @@ static vm_fault_t morsel_pmem_huge_fault(struct vm_fault *vmf, unsigned int orde
 {
 	const struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct morsel_span span = morsel_vma_span(vmf->vma);
-	pgoff_t first = round_down(vmf->pgoff, PMD_PAGES);
-	vm_fault_t fault = VM_FAULT_FALLBACK;
-	struct morsel_run run;
 	pfn_t pfn;
-	int id;
 
 	if (order != PMD_ORDER || vmf->flags & FAULT_FLAG_WRITE ||
 	    morsel_slot_level(&span, vmf->address) == MORSEL_PAGE ||
-	    morsel_pmem_is_beyond(inode, first + PMD_PAGES - 1) ||
-	    morsel_pmem_find(inode, first, &run) || !run.page || run.pages < PMD_PAGES)
+	    !morsel_pmem_find_block(inode, round_down(vmf->pgoff, PMD_PAGES), PMD_PAGES, &pfn))
 		return VM_FAULT_FALLBACK;
-	id = dax_read_lock();
-	if (morsel_pmem_access(morsel_pmem_of(inode), run.page, PMD_PAGES, NULL, &pfn) ==
-		    PMD_PAGES &&
-	    IS_ALIGNED(pfn_t_to_pfn(pfn), PMD_PAGES))
-		fault = vmf_insert_pfn_pmd(vmf, pfn, false);
-	dax_read_unlock(id);
-	return fault;
+	return vmf_insert_pfn_pmd(vmf, pfn, false);
 }
 
 static const struct vm_operations_struct morsel_pmem_vm_ops = {
+	.open = morsel_vm_open,
+	.may_split = morsel_may_split,
+	.mprotect = morsel_mprotect,
 	.fault = morsel_pmem_fault,
 	.huge_fault = morsel_pmem_huge_fault,
 };
 
 static int morsel_pmem_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	file_accessed(file);
+	int err = morsel_mmap(file, vma);
+
 	vma->vm_ops = &morsel_pmem_vm_ops;
-	return 0;
+	return err;
 }
 
 /**

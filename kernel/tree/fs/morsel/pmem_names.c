@@ -36,6 +36,26 @@ static int morsel_pmem_read_target(const struct morsel_pmem *pmem,
 				 record->size);
 }
 
+/* Read the extended attributes, which may have changed since they were checked. */
+static int morsel_pmem_read_xattrs(const struct morsel_pmem *pmem,
+				   const struct morsel_record *record, struct inode *inode)
+{
+	u8 *page __free(kfree) = kmalloc(MORSEL_FORMAT_PAGE, GFP_KERNEL);
+	struct morsel_xattr xattr;
+	unsigned int at = 0;
+	int err;
+
+	if (!page)
+		return -ENOMEM;
+	err = pmem->medium.read(&pmem->medium, record->xattr << MORSEL_FORMAT_SHIFT, page,
+				MORSEL_FORMAT_PAGE);
+	if (!err && !morsel_xattrs_are_valid(page, record->xattr))
+		err = -EUCLEAN;
+	while (!err && morsel_next_xattr(page, &at, &xattr))
+		err = morsel_add_xattr(inode, "", xattr.name, xattr.value, xattr.size);
+	return err;
+}
+
 static void morsel_pmem_set_inode(struct inode *inode, const struct morsel_record *record)
 {
 	inode->i_ino = record->number;
@@ -58,6 +78,7 @@ static void morsel_pmem_set_inode(struct inode *inode, const struct morsel_recor
 /* Make an inode. Further names are links to it. */
 static struct inode *morsel_pmem_inode(struct super_block *super, struct morsel_record *record)
 {
+	const struct morsel_pmem *pmem = morsel_sb_of(super)->pmem;
 	struct inode *inode = record->user;
 	int err = 0;
 
@@ -71,7 +92,9 @@ static struct inode *morsel_pmem_inode(struct super_block *super, struct morsel_
 		return inode;
 	morsel_pmem_set_inode(inode, record);
 	if (S_ISLNK(record->mode))
-		err = morsel_pmem_read_target(morsel_sb_of(super)->pmem, record, inode);
+		err = morsel_pmem_read_target(pmem, record, inode);
+	if (!err && record->xattr)
+		err = morsel_pmem_read_xattrs(pmem, record, inode);
 	if (err) {
 		iput(inode);
 		return ERR_PTR(err);

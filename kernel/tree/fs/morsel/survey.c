@@ -679,13 +679,44 @@ static bool morsel_xattrs_fit(const u8 *page, unsigned int used)
 	return !count;
 }
 
-static bool morsel_xattrs_are_valid(const u8 *page, u64 number)
+/**
+ * morsel_xattrs_are_valid - check a page of extended attributes
+ * @page: its content
+ * @number: its number
+ *
+ * Context: any.
+ * Return: true if it can be read by morsel_next_xattr().
+ */
+bool morsel_xattrs_are_valid(const u8 *page, u64 number)
 {
 	unsigned int used = get_unaligned_le16(page + 4);
 
 	return used >= MORSEL_XATTR_HEADER && used <= MORSEL_FORMAT_PAGE &&
 	       get_unaligned_le32(page) == morsel_sum(page + 4, used - 4) &&
 	       get_unaligned_le64(page + 8) == number && morsel_xattrs_fit(page, used);
+}
+
+/**
+ * morsel_next_xattr - read an extended attribute
+ * @page: a valid page of them
+ * @at: where it is; set to where the next one is
+ * @xattr: set to the attribute
+ *
+ * Context: any.
+ * Return: false if there is none.
+ */
+bool morsel_next_xattr(const u8 *page, unsigned int *at, struct morsel_xattr *xattr)
+{
+	const u8 *header = page + max_t(unsigned int, *at, MORSEL_XATTR_HEADER);
+
+	if (header >= page + get_unaligned_le16(page + 4))
+		return false;
+	memcpy(xattr->name, header + MORSEL_XATTR_LENGTHS, header[0]);
+	xattr->name[header[0]] = 0;
+	xattr->value = header + MORSEL_XATTR_LENGTHS + header[0];
+	xattr->size = get_unaligned_le16(header + 2);
+	*at = xattr->value + xattr->size - page;
+	return true;
 }
 
 static int morsel_check_xattrs(struct morsel_survey *survey, const struct morsel_record *record)

@@ -110,6 +110,7 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_SEALED] = COUNT(sealed),
 	[MORSEL_BROKEN] = COUNT(broken),
 	[MORSEL_CLOSED] = COUNT(closed),
+	[MORSEL_BUILT] = COUNT(built),
 };
 
 static ssize_t morsel_count_show(struct kobject *kobj, struct kobj_attribute *attr,

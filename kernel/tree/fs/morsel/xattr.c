@@ -108,26 +108,44 @@ int morsel_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_
 	return simple_set_acl(idmap, dentry, acl, type);
 }
 
+/**
+ * morsel_add_xattr - give a new inode an extended attribute
+ * @inode: the inode
+ * @prefix: begin of the name
+ * @name: the rest of it
+ * @value: the value
+ * @size: its size
+ *
+ * Context: may sleep; nothing else uses @inode yet.
+ * Return: 0 or -ENOMEM.
+ */
+int morsel_add_xattr(struct inode *inode, const char *prefix, const char *name,
+		     const void *value, size_t size)
+{
+	struct morsel *morsel = morsel_of(inode);
+	struct simple_xattr *xattr = simple_xattr_alloc(value, size);
+
+	if (!xattr)
+		return -ENOMEM;
+	xattr->name = kasprintf(GFP_KERNEL_ACCOUNT, "%s%s", prefix, name);
+	if (!xattr->name) {
+		kvfree(xattr);
+		return -ENOMEM;
+	}
+	simple_xattr_add(&morsel->xattrs, xattr);
+	morsel->xattr_bytes += morsel_xattr_bytes(xattr);
+	return 0;
+}
+
 /* Take the attributes that a security module gives to a new inode. */
 static int morsel_take_xattrs(struct inode *inode, const struct xattr *given, void *unused)
 {
-	struct morsel *morsel = morsel_of(inode);
-	struct simple_xattr *xattr;
+	int err = 0;
 
-	for (; given->name; given++) {
-		xattr = simple_xattr_alloc(given->value, given->value_len);
-		if (!xattr)
-			return -ENOMEM;
-		xattr->name = kasprintf(GFP_KERNEL_ACCOUNT, "%s%s", XATTR_SECURITY_PREFIX,
-					given->name);
-		if (!xattr->name) {
-			kvfree(xattr);
-			return -ENOMEM;
-		}
-		simple_xattr_add(&morsel->xattrs, xattr);
-		morsel->xattr_bytes += morsel_xattr_bytes(xattr);
-	}
-	return 0;
+	for (; !err && given->name; given++)
+		err = morsel_add_xattr(inode, XATTR_SECURITY_PREFIX, given->name, given->value,
+				       given->value_len);
+	return err;
 }
 
 /**

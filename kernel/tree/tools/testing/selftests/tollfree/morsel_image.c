@@ -83,6 +83,37 @@ void image_add_name(unsigned int slot, uint64_t inode, uint64_t parent, const ch
 	image_word(at + NAME_INODE, inode);
 }
 
+void image_begin_xattrs(uint64_t page)
+{
+	char *at = image + page * 4096;
+	uint16_t used = 16;
+
+	memset(at, 0, 16);
+	memcpy(at + 4, &used, sizeof(used));
+	memcpy(at + 8, &page, sizeof(page));
+}
+
+void image_add_xattr(uint64_t page, const char *name, const char *value)
+{
+	char *at = image + page * 4096;
+	uint16_t used, count, length = strlen(value);
+	uint8_t lengths[2] = { strlen(name) };
+	uint32_t sum;
+
+	memcpy(&used, at + 4, sizeof(used));
+	memcpy(&count, at + 6, sizeof(count));
+	memcpy(at + used, lengths, 2);
+	memcpy(at + used + 2, &length, sizeof(length));
+	memcpy(at + used + 4, name, lengths[0]);
+	memcpy(at + used + 4 + lengths[0], value, length);
+	used += 4 + lengths[0] + length;
+	count++;
+	memcpy(at + 4, &used, sizeof(used));
+	memcpy(at + 6, &count, sizeof(count));
+	sum = crc32c(at + 4, used - 4);
+	memcpy(at, &sum, sizeof(sum));
+}
+
 /* An empty range. */
 void image_begin(void)
 {

@@ -31,6 +31,7 @@ enum {
 	INODE_GID = 16,
 	INODE_SIZE = 24,
 	INODE_ROOT = 32,
+	INODE_XATTR = 40,
 	INODE_MTIME = 48,
 	INODE_CTIME = 56,
 	INODE_RDEV = 64,
@@ -56,5 +57,7 @@ uint64_t image_inode(unsigned int number);
 uint64_t image_name(unsigned int slot);
 void image_add_inode(unsigned int number, uint64_t mode, uint64_t size, uint64_t root);
 void image_add_name(unsigned int slot, uint64_t inode, uint64_t parent, const char *text);
+void image_begin_xattrs(uint64_t page);
+void image_add_xattr(uint64_t page, const char *name, const char *value);
 
 #endif

@@ -21,6 +21,7 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -235,6 +236,30 @@ static void names_are_listed(void)
 	unmount();
 }
 
+static void extended_attributes_are_read(void)
+{
+	char value[8], list[64];
+
+	make_image();
+	image_begin_xattrs(RENAMED);
+	image_add_xattr(RENAMED, "user.first", "one");
+	image_add_xattr(RENAMED, "user.empty", "");
+	image_add_xattr(RENAMED, "trusted.other", "two");
+	image_word(image_inode(4) + INODE_XATTR, RENAMED);
+	write_image();
+	must(!mount_device(), "mount");
+	CHECK(getxattr(MOUNT "/text", "user.first", value, 8) == 3 && !memcmp(value, "one", 3));
+	CHECK(getxattr(MOUNT "/d/link", "user.empty", value, 8) == 0);
+	CHECK(getxattr(MOUNT "/text", "trusted.other", value, 8) == 3);
+	CHECK(getxattr(MOUNT "/text", "user.none", value, 8) < 0 && errno == ENODATA);
+	CHECK(listxattr(MOUNT "/text", list, sizeof(list)) == 11 + 11 + 14);
+	CHECK(listxattr(MOUNT "/d", list, sizeof(list)) == 0);
+	CHECK(setxattr(MOUNT "/text", "user.first", "2", 1, 0) && errno == EROFS);
+	unmount();
+	image[RENAMED * PAGE + 20] ^= 1;
+	CHECK(mount_error() == EUCLEAN);
+}
+
 static void content_is_read(void)
 {
 	char *all = malloc(SIZE + PAGE), part[16];
@@ -365,6 +390,106 @@ static void pages_are_taken_and_returned(void)
 	close(ends[0]);
 	close(ends[1]);
 	unmount();
+}
+
+/* Attached tables */
+
+static bool is_whole_elsewhere(const char *memory)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(!is_whole(memory));
+	return waitpid(pid, &status, 0) == pid && !status;
+}
+
+/* The tables are built once, and what maps the morsel after that attaches them. */
+static void sealed_morsels_are_attached(void)
+{
+	long tables = count("tables"), attached = count("stats/attached_pmd"), before;
+	char *memory, *other;
+
+	mount_image();
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	CHECK(is_whole(memory));
+	/* A PUD table, a PMD table, and a page table for the pages before the block. */
+	CHECK(count("tables") == tables + 3);
+	other = map_morsel(MAP_SHARED, PROT_READ);
+	before = faults();
+	CHECK(is_whole(other));
+	/* Those of the single pages at the end. */
+	CHECK(faults() - before <= 2);
+	CHECK(count("tables") == tables + 3);
+	CHECK(count("stats/attached_pmd") == attached + 4);
+	CHECK(is_whole_elsewhere(memory));
+	munmap(memory, SIZE);
+	CHECK(is_whole(other));
+	munmap(other, SIZE);
+	unmount();
+	CHECK(count("tables") == tables);
+}
+
+/* A mapping that cannot have the tables any more maps single pages. */
+static void attached_mappings_change(void)
+{
+	long converted = count("stats/converted");
+	char *memory, *moved;
+
+	mount_image();
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	CHECK(is_whole(memory));
+	CHECK(!madvise(memory, SIZE, MADV_DONTNEED) && is_whole(memory));
+	moved = mremap(memory, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, memory + (1UL << 30));
+	must(moved != MAP_FAILED, "mremap");
+	CHECK(is_whole(moved));
+	CHECK(count("stats/converted") == converted);
+	CHECK(!mprotect(moved + 600 * PAGE, PAGE, PROT_NONE));
+	CHECK(count("stats/converted") == converted + 1);
+	CHECK(!mprotect(moved + 600 * PAGE, PAGE, PROT_READ) && is_whole(moved));
+	CHECK(is_whole_elsewhere(moved));
+	munmap(moved, SIZE);
+	memory = map_morsel(MAP_SHARED, PROT_READ);
+	CHECK(is_whole(memory) && !munmap(memory + 512 * PAGE, 100 * PAGE));
+	CHECK(load(memory + 612 * PAGE) == expected(612 * PAGE));
+	CHECK(load(memory + PAGE) == expected(PAGE));
+	munmap(memory, SIZE);
+	unmount();
+}
+
+/* 3 GiB, and a block at 1 GiB and 4 MiB. */
+static void large_holes_are_zeros(void)
+{
+	long tables = count("tables"), attached = count("stats/attached_pud");
+	const size_t gib = 1UL << 30, size = 3 * gib, block = gib + (4UL << 20);
+	char *memory;
+	int fd;
+
+	make_image();
+	image_add_inode(9, 0100600, size, IMAGE_ROOT(TARGET + 10, 3, 0, 15));
+	image_word((TARGET + 10) * PAGE + 8, TARGET + 11);
+	image_word((TARGET + 11) * PAGE + 2 * 8, (2 * IMAGE_BLOCK) | IMAGE_LEAF);
+	image_add_name(6, 9, 1, "sparse");
+	for (uint64_t page = 2 * IMAGE_BLOCK; page < 3 * IMAGE_BLOCK; page++)
+		fill_page(page);
+	write_image();
+	must(!mount_device(), "mount");
+	fd = open(MOUNT "/sparse", O_RDONLY);
+	memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	must(memory != MAP_FAILED, "mmap");
+	CHECK(!load(memory) && !load(memory + size - 8));
+	CHECK(!load(memory + block - 8) && !load(memory + block + (2UL << 20)));
+	for (size_t at = 0; at < 2UL << 20; at += PAGE)
+		CHECK(load(memory + block + at) == content_of(2 * IMAGE_BLOCK + at / PAGE));
+	CHECK(count("stats/attached_pud") == attached + 3);
+	/* One for 512 GiB, for each GiB, and for each 2 MiB of what was read of holes. */
+	CHECK(count("tables") == tables + 1 + 3 + 4);
+	CHECK(!madvise(memory, 16UL << 20, MADV_POPULATE_READ));
+	CHECK(count("tables") == tables + 1 + 3 + 4 + 7);
+	munmap(memory, size);
+	close(fd);
+	unmount();
+	CHECK(count("tables") == tables);
 }
 
 /* Refusals */
@@ -568,13 +693,19 @@ static void changes_beside_the_mount_are_errors(void)
 	fd = open_morsel();
 	memory = map_morsel(MAP_SHARED, PROT_READ);
 	write_word(LOWER * PAGE + 8, (1UL << 39) | IMAGE_LEAF);
+	write_word(TABLE * PAGE + 8, (IMAGE_BLOCK + 1) | IMAGE_LEAF);
 	CHECK(pread(fd, &word, 8, PAGE) < 0 && errno == EUCLEAN);
 	CHECK(!try_to_load(memory + PAGE, &word));
-	write_word(TABLE * PAGE + 8, (IMAGE_BLOCK + 1) | IMAGE_LEAF);
 	CHECK(pread(fd, &word, 8, 600 * PAGE) < 0 && errno == EUCLEAN);
 	CHECK(!try_to_load(memory + 600 * PAGE, &word));
 	/* The rest is there. */
+	CHECK(try_to_load(memory, &word) && !word);
 	CHECK(try_to_load(memory + 1024 * PAGE, &word) && word == expected(1024 * PAGE));
+	/* What is mapped once stays. */
+	write_word(TABLE * PAGE + 8, IMAGE_BLOCK | IMAGE_LEAF);
+	CHECK(try_to_load(memory + 600 * PAGE, &word) && word == expected(600 * PAGE));
+	write_word(TABLE * PAGE + 8, (IMAGE_BLOCK + 1) | IMAGE_LEAF);
+	CHECK(try_to_load(memory + 601 * PAGE, &word) && word == expected(601 * PAGE));
 	munmap(memory, SIZE);
 	close(fd);
 	signal(SIGBUS, SIG_DFL);
@@ -633,6 +764,10 @@ static const struct test tests[] = {
 	TEST(private_writes_are_copies),
 	TEST(behind_the_end_is_sigbus),
 	TEST(pages_are_taken_and_returned),
+	TEST(extended_attributes_are_read),
+	TEST(sealed_morsels_are_attached),
+	TEST(attached_mappings_change),
+	TEST(large_holes_are_zeros),
 	TEST(it_is_for_reading_only),
 	TEST(wrong_devices_are_refused),
 	TEST(one_device_has_one_mount),
