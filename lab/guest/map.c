@@ -11,11 +11,16 @@
  * Before the section every page exists (one in each GiB if `sparse`), and with hugetlbfs one mapping, with page tables
  * that the others share. Then come ROUNDS mappings, with MAP_POPULATE unless `sparse`, and a read of the first byte of
  * each: section SECTION. They are unmapped in the section SECTION-unmap.
+ *
+ *     map PATH BYTES ROUNDS SECTION [populate]
+ *
+ * Opens an existing file, maps it and reads its first byte, ROUNDS times: section SECTION. It may have no page in memory,
+ * and gets none but by the read, or `populate`.
  */
 #include "section.h"
 
 #define GIB (1ul << 30)
-#define SIZES "map file|folios|huge|hugetlb|memfd|open|sealed BYTES ROUNDS SECTION [sparse]"
+#define SIZES "map file|folios|huge|hugetlb|memfd|open|sealed|PATH BYTES ROUNDS SECTION [sparse|populate]"
 
 enum { MAX_ROUNDS = 64, READ = 128 << 10 };
 
@@ -112,6 +117,24 @@ static const char *map_it(const struct kind *kind, int fd, size_t length, size_t
 	return memory;
 }
 
+static int measure_existing(const char *path, size_t length, size_t rounds, const char *section, int flags)
+{
+	section_begin(section);
+	for (size_t round = 0; round < rounds; round++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		const char *memory = fd < 0 ? MAP_FAILED : mmap(NULL, length, PROT_READ, MAP_SHARED | flags, fd, 0);
+
+		if (memory == MAP_FAILED)
+			fail(path);
+		(void)*(volatile const char *)memory;
+		close(fd);
+	}
+	section_note("bytes", length);
+	section_note("rounds", rounds);
+	section_end();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *memories[MAX_ROUNDS];
@@ -120,11 +143,15 @@ int main(int argc, char **argv)
 	char unmap[64];
 	int fd;
 
-	if (argc != 5 && (argc != 6 || strcmp(argv[5], "sparse")))
+	if (argc != 5 && argc != 6)
 		usage(SIZES);
-	kind = find(argv[1]);
 	asked = number(argv[2]);
 	rounds = number(argv[3]);
+	if (argc == 6 && strcmp(argv[5], *argv[1] == '/' ? "populate" : "sparse"))
+		usage(SIZES);
+	if (*argv[1] == '/')
+		return measure_existing(argv[1], asked, rounds, argv[4], argc == 6 ? MAP_POPULATE : 0);
+	kind = find(argv[1]);
 	if (rounds > MAX_ROUNDS)
 		usage(SIZES);
 	if (argc == 6)

@@ -50,9 +50,14 @@ impl Program {
     /// [`LabError::Missing`] if the command or one of its libraries is not installed.
     pub fn installed(name: &str) -> Result<Vec<Program>> {
         let host = find(name).ok_or_else(|| {
-            LabError::Missing(format!(
-                "{name}: is not installed: setup/setup.sh lab installs what scenarios need"
-            ))
+            LabError::Missing(match name {
+                "tollfree" => {
+                    "tollfree: is not built: cargo build --release -p tollfree".to_owned()
+                }
+                _ => format!(
+                    "{name}: is not installed: setup/setup.sh lab installs what scenarios need"
+                ),
+            })
         })?;
         Program::with_libraries(&host, name)
     }
@@ -95,12 +100,16 @@ impl Program {
     }
 }
 
-/// Finds a command in PATH and in the directories of system programs.
+/// Finds a command beside this one, in PATH, and in the directories of system programs.
 fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
     let is_program = |path: &PathBuf| path.is_file();
-    env::split_paths(&path)
+    let own = env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    beside
+        .into_iter()
+        .chain(env::split_paths(&path))
         .chain(system)
         .map(|directory| directory.join(name))
         .find(is_program)

@@ -19,14 +19,14 @@ struct dev_pagemap;
  * @dax: device that maps it
  * @first: its first page in the device
  * @pagemap: page structures of the range; as long as they are held, the device stays
- * @building: held to build tables of sealed morsels
+ * @building: protects changes of tables that are built
  */
 struct morsel_pmem {
 	struct morsel_medium medium;
 	struct dax_device *dax;
 	pgoff_t first;
 	struct dev_pagemap *pagemap;
-	struct mutex building;
+	struct mutex building; /* the tables of all sealed morsels */
 };
 
 /**

@@ -109,7 +109,7 @@ static vm_fault_t morsel_pmem_copy_page(struct vm_fault *vmf, const struct morse
 		clear_page(to);
 	else if (pmem->medium.read(&pmem->medium, run->page << PAGE_SHIFT, to, PAGE_SIZE))
 		return VM_FAULT_HWPOISON;
-	__SetPageUptodate(vmf->cow_page);
+	__folio_mark_uptodate(page_folio(vmf->cow_page));
 	fault = finish_fault(vmf);
 	return fault ?: VM_FAULT_DONE_COW;
 }

@@ -21,11 +21,25 @@
 #include "pmem.h"
 
 /* Number of entries for 2 MiB that one fault sets. */
-#define PMDS_AROUND	64
+#define PMDS_AROUND	16
 
 static pgprot_t morsel_pmem_prot(void)
 {
 	return vm_get_page_prot(VM_READ | VM_SHARED);
+}
+
+static pud_t morsel_pmem_pud(pfn_t pfn)
+{
+	pud_t leaf = pud_mkhuge(pfn_pud(pfn_t_to_pfn(pfn), morsel_pmem_prot()));
+
+	return pud_mkyoung(pud_mkdevmap(leaf));
+}
+
+static pmd_t morsel_pmem_pmd(pfn_t pfn)
+{
+	pmd_t leaf = pmd_mkhuge(pfn_pmd(pfn_t_to_pfn(pfn), morsel_pmem_prot()));
+
+	return pmd_mkyoung(pmd_mkdevmap(leaf));
 }
 
 /* Entries */
@@ -71,8 +85,7 @@ static bool morsel_pmem_set_pud(struct morsel *morsel, pgoff_t index, pud_t *pud
 	if (!morsel_pmem_find_block(&morsel->inode, round_down(index, PUD_PAGES), PUD_PAGES,
 				    &pfn))
 		return false;
-	WRITE_ONCE(*pud, pud_mkyoung(pud_mkdevmap(pud_mkhuge(pfn_pud(pfn_t_to_pfn(pfn),
-								     morsel_pmem_prot())))));
+	WRITE_ONCE(*pud, morsel_pmem_pud(pfn));
 	return true;
 }
 
@@ -88,8 +101,7 @@ static void morsel_pmem_set_pmds(struct morsel *morsel, pgoff_t index, pmd_t *pm
 
 		if (pmd_none(*pmd) &&
 		    morsel_pmem_find_block(&morsel->inode, at, PMD_PAGES, &pfn))
-			WRITE_ONCE(*pmd, pmd_mkyoung(pmd_mkdevmap(pmd_mkhuge(
-				pfn_pmd(pfn_t_to_pfn(pfn), morsel_pmem_prot())))));
+			WRITE_ONCE(*pmd, morsel_pmem_pmd(pfn));
 	}
 }
 
@@ -138,6 +150,7 @@ static int morsel_pmem_add_ptes(struct morsel *morsel, pgoff_t index, pmd_t *pmd
 	if (!table)
 		return -ENOMEM;
 	morsel_pmem_set_ptes(morsel, index, page_address(table));
+	/* The entries, before what leads to them. */
 	smp_store_release(&pmd->pmd, PFN_PHYS(page_to_pfn(table)) | _PAGE_TABLE);
 	morsel_count_tables(1);
 	return 0;

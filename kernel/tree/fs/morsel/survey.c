@@ -58,7 +58,7 @@
 #define MORSEL_TIME_MASK	(BIT_ULL(14) - 1)
 
 /* Header of extended attributes, and of one. */
-#define MORSEL_XATTR_HEADER	16
+#define MORSEL_XATTR_HEADER	16U
 #define MORSEL_XATTR_LENGTHS	4
 
 /* Buffers of tables, and of a page of slots or content. */
@@ -707,7 +707,7 @@ bool morsel_xattrs_are_valid(const u8 *page, u64 number)
  */
 bool morsel_next_xattr(const u8 *page, unsigned int *at, struct morsel_xattr *xattr)
 {
-	const u8 *header = page + max_t(unsigned int, *at, MORSEL_XATTR_HEADER);
+	const u8 *header = page + max(*at, MORSEL_XATTR_HEADER);
 
 	if (header >= page + get_unaligned_le16(page + 4))
 		return false;

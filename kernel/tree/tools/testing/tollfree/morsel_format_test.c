@@ -177,7 +177,7 @@ static void a_range_is_read(void)
 	EXPECT_EQ(strcmp(found.names[1]->text, "morsel"), 0);
 	EXPECT_EQ(morsel_survey_record(&found, 3)->pages, 514);
 	EXPECT_EQ(morsel_survey_record(&found, 3)->links, 1);
-	EXPECT_EQ(morsel_survey_record(&found, 4) == NULL, true);
+	EXPECT_EQ(!morsel_survey_record(&found, 4), true);
 	EXPECT_EQ(bitmap_weight(found.owned, PAGES), 2 + 2 + 2 + 514);
 	EXPECT_EQ(found.leftovers, 0);
 	morsel_survey_free(&found);
@@ -244,8 +244,10 @@ static void other_ranges_are_refused(void)
 	EXPECT_EQ(survey(), -EINVAL);
 	for (unsigned int field = 8; field <= 24; field += 16) {
 		make();
-		image.bytes[field]++, image.bytes[page_at(1) + field]++;
-		sum(0), sum(1);
+		image.bytes[field]++;
+		image.bytes[page_at(1) + field]++;
+		sum(0);
+		sum(1);
 		EXPECT_EQ(survey(), -EINVAL);
 	}
 	make();

@@ -43,8 +43,8 @@ enum {
 	NAME_TEXT = 64,
 };
 
-#define IMAGE_LEAF	(1UL << 40)
-#define IMAGE_PENDING	(1UL << 47)
+#define IMAGE_LEAF	0x10000000000UL
+#define IMAGE_PENDING	0x800000000000UL
 #define IMAGE_ROOT(page, level, leaf, seals) \
 	((page) | (uint64_t)(level) << 40 | (uint64_t)(leaf) << 43 | (uint64_t)(seals) << 44)
 
