@@ -108,6 +108,8 @@ impl Check {
 
 fn checkpatch(source: &Path) -> Command {
     let mut command = Command::new("perl");
+    // Where it may leave a file with what it has learned.
+    command.current_dir(source);
     command.arg(source.join("scripts/checkpatch.pl")).args([
         "--strict",
         "--terse",
