@@ -48,8 +48,11 @@ pub fn progress(message: &str) -> ProgressBar {
     shown(ProgressBar::new_spinner, LINE, message)
 }
 
+/// A progress line that counts bytes.
+pub type Bytes = ProgressBar;
+
 /// A progress line with a rate, for work of a known size. Shown on a terminal only.
-pub(crate) fn progress_bytes(message: &str, total: u64) -> ProgressBar {
+pub fn progress_bytes(message: &str, total: u64) -> Bytes {
     const LINE: &str = "{msg} {bytes} of {total_bytes} {wide_bar} {bytes_per_sec} {eta}";
     shown(|| ProgressBar::new(total), LINE, message)
 }

@@ -117,6 +117,10 @@ impl Image {
         self.bytes
     }
 
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Bytes at any place, as far as there are some.
     pub fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let length = (length as u64).min(self.bytes.saturating_sub(offset));

@@ -126,6 +126,10 @@ impl<M: Medium> Fs<M> {
         &self.medium
     }
 
+    pub fn into_medium(self) -> M {
+        self.medium
+    }
+
     pub fn medium_mut(&mut self) -> &mut M {
         &mut self.medium
     }
@@ -142,6 +146,25 @@ impl<M: Medium> Fs<M> {
             .get(&(parent, text.to_vec()))
             .ok_or(OpError::NoEntry)?;
         Ok(self.names[slot].inode)
+    }
+
+    /// The names of a directory, with their inodes.
+    pub fn names_of(&self, directory: u64) -> impl Iterator<Item = (&[u8], u64)> {
+        let names = self.names.values();
+        names
+            .filter(move |name| name.parent == directory)
+            .map(|name| (&*name.text, name.inode))
+    }
+
+    /// All names of an inode, with their directories.
+    pub fn names_for(&self, number: u64) -> Vec<(u64, Vec<u8>)> {
+        let names = self.names.values().filter(|name| name.inode == number);
+        names.map(|name| (name.parent, name.text.clone())).collect()
+    }
+
+    /// Type and permissions of an inode.
+    pub fn mode(&self, number: u64) -> Result<u16> {
+        Ok(self.field(number, inode::MODE)? as u16)
     }
 
     fn has(&self, fault: Fault) -> bool {

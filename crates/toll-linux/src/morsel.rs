@@ -16,6 +16,7 @@
 //! | `lease` | tells whether other processes use a file |
 //! | `lock` | limits each user to one copy at a time |
 //! | [`mount`] | mounts the best file system that the kernel has |
+//! | [`origin`] | what a copy in an image records of its source |
 //! | [`pages`] | page sizes of a morsel, and the processes that map it |
 //! | `place` | a directory that is opened without following links |
 //! | `put` | copies a file into a store |
@@ -33,6 +34,7 @@ pub mod identity;
 mod lease;
 mod lock;
 pub mod mount;
+pub mod origin;
 pub mod pages;
 mod place;
 mod put;

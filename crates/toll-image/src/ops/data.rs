@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Operations on the content of a morsel.
 
+use std::io::Read;
+
 use super::{Fs, OpError, Result};
 use crate::fault::Fault;
 use crate::layout::{LEAF_LEVEL, MOST_BYTES, PAGE, Root, inode, kind, pages_of, seal};
@@ -85,16 +87,50 @@ impl<M: Medium> Fs<M> {
 
     /// fallocate(2) of one page or block, with FALLOC_FL_KEEP_SIZE.
     pub fn populate(&mut self, number: u64, index: u64, level: u8) -> Result<()> {
+        let root = self.check_block(number, index, level)?;
+        let page = self.take(pages_of(level))?;
+        self.zero(page, pages_of(level))?;
+        self.place(root, index, level, page)
+    }
+
+    /// Adds one page or block, with what is read from `content`, and zeros behind its end.
+    pub fn fill(
+        &mut self,
+        number: u64,
+        index: u64,
+        level: u8,
+        content: &mut impl Read,
+    ) -> Result<()> {
+        let root = self.check_block(number, index, level)?;
+        let page = self.take(pages_of(level))?;
+        if let Err(error) = self.copy(content, page, pages_of(level)) {
+            self.owned.release(page, pages_of(level));
+            return Err(error);
+        }
+        self.place(root, index, level, page)
+    }
+
+    /// Stores what is read into free pages, and flushes it; a fence follows.
+    fn copy(&mut self, content: &mut impl Read, page: u64, count: u64) -> Result<()> {
+        let most = count.min(pages_of(1));
+        for at in (page..page + count).step_by(most as usize) {
+            let mut bytes = Vec::with_capacity((most * PAGE) as usize);
+            content.take(most * PAGE).read_to_end(&mut bytes)?;
+            bytes.resize((most * PAGE) as usize, 0);
+            self.medium.write(at * PAGE, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The root word of a file that gets a block.
+    fn check_block(&self, number: u64, index: u64, level: u8) -> Result<u64> {
         self.check_open(number)?;
         let root = self.at(number)? + inode::ROOT;
-        let count = pages_of(level.min(LEAF_LEVEL));
         let is_there = self.find(root, index)?.is_some();
-        if level > LEAF_LEVEL || index % count != 0 || is_there {
+        if level > LEAF_LEVEL || index % pages_of(level) != 0 || is_there {
             return Err(OpError::Exists);
         }
-        let page = self.take(count)?;
-        self.zero(page, count)?;
-        self.place(root, index, level, page)
+        Ok(root)
     }
 
     /// Adds seals. Everything that was written is persistent before they are.

@@ -149,3 +149,35 @@ fn many_names_and_inodes_need_several_pages() {
     assert_eq!((survey.name_pages.len(), survey.inode_pages.len()), (13, 4));
     assert_eq!(survey.owned, *fs.owned());
 }
+
+#[test]
+fn blocks_are_filled_with_what_is_read() {
+    let fs = &mut world(&[Op::Create("a"), Op::Truncate("a", 1 << 30)]).fs;
+    let number = find(fs, "a").unwrap();
+    let root = fs.at(number).unwrap() + inode::ROOT;
+    let free = fs.owned().pages() - fs.owned().count();
+    fs.fill(number, 0, 0, &mut &[7; 9000][..]).unwrap();
+    fs.fill(number, 1, 0, &mut &[8; 5][..]).unwrap();
+    for (index, length, value) in [(0, PAGE, 7), (1, 5, 8)] {
+        let page = fs.find(root, index).unwrap().unwrap();
+        let bytes = &fs.medium().bytes()[(page * PAGE) as usize..][..PAGE as usize];
+        let (filled, rest) = bytes.split_at(length as usize);
+        assert!(filled.iter().all(|byte| *byte == value));
+        assert!(rest.iter().all(|byte| *byte == 0), "the page had something");
+    }
+    // Not twice, and not where it does not fit; the pages come back.
+    assert!(matches!(
+        fs.fill(number, 1, 0, &mut &[1][..]),
+        Err(OpError::Exists)
+    ));
+    assert!(matches!(
+        fs.fill(number, 1, 1, &mut &[1][..]),
+        Err(OpError::Exists)
+    ));
+    assert!(matches!(
+        fs.fill(number, 512, 1, &mut &[1][..]),
+        Err(OpError::NoSpace)
+    ));
+    // Two pages, and the table above them.
+    assert_eq!(fs.owned().pages() - fs.owned().count(), free - 3);
+}

@@ -24,9 +24,9 @@ use super::place::{Place, user};
 use super::{MorselError, at};
 
 /// Name of the hidden directory of a store.
-pub(super) const HIDDEN: &str = ".tollfree";
+pub const HIDDEN: &str = ".tollfree";
 /// Root's directory in it for shared copies.
-const SHARED: &str = "shared";
+pub const SHARED: &str = "shared";
 
 /// The hidden directory of a store.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::hidden::Hidden;
 use super::lease::is_unwritten;
 use super::place::{is_there, link, user};
 use super::readers::{self, Readers};
-use super::record::{is_source, key, record_name};
+use super::record::{is_older, key, record_name};
 use super::store::{check_name, files, now};
 use super::{Identity, Kind, Morsel, MorselError, Source, Store, at, lock};
 
@@ -281,16 +281,9 @@ impl Store {
 
     /// Removes copies of earlier states of a file.
     fn remove_stale(&self, source: &Source) -> Result<Vec<Morsel>, MorselError> {
-        let is = &source.identity;
         let is_stale = |morsel: &Morsel| {
             let was = morsel.identity.as_ref();
-            let same_file = |was: &Identity| (was.device, was.inode) == (is.device, is.inode);
-            was.is_some_and(|was| was != is && same_file(was))
-                || was.is_some_and(|was| was != is)
-                    && morsel
-                        .source
-                        .as_deref()
-                        .is_some_and(|recorded| is_source(recorded, &source.path))
+            was.is_some_and(|was| is_older(was, morsel.source.as_deref(), source))
         };
         let mut removed = Vec::new();
         for morsel in self.list()?.into_iter().filter(is_stale) {
@@ -304,7 +297,7 @@ impl Store {
 }
 
 /// Returns the source's own name, or a unique variant of it.
-fn default_names(source: &Source) -> Vec<OsString> {
+pub(super) fn default_names(source: &Source) -> Vec<OsString> {
     let name = source.path.file_name().unwrap_or_default();
     let mut other = name.to_owned();
     other.push(format!("~{:08x}", source.identity.sum as u32));

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::Identity;
+use super::{Identity, Source};
 
 /// Maximum length of a file name.
 pub(super) const NAME_MAX: usize = 255;
@@ -64,6 +64,13 @@ pub(super) fn is_source(recorded: &OsStr, path: &Path) -> bool {
         Some(end) => path.ends_with(end),
         None => recorded.as_bytes() == path,
     }
+}
+
+/// Whether a copy is of an earlier state of a file: the same file, or another one with its path.
+pub(super) fn is_older(was: &Identity, recorded: Option<&OsStr>, source: &Source) -> bool {
+    let is = &source.identity;
+    let is_same_file = (was.device, was.inode) == (is.device, is.inode);
+    was != is && (is_same_file || recorded.is_some_and(|path| is_source(path, &source.path)))
 }
 
 fn escape(byte: &u8) -> Vec<u8> {

@@ -41,11 +41,15 @@ enum Command {
 Examples:
   tollfree morsel put model.gguf
   tollfree morsel put model.gguf --name chat --limit 16G
+  sudo tollfree morsel put model.gguf --to /dev/pmem0
 
 Bypasses the page cache where the file system allows it. An up-to-date copy is kept; an
 outdated copy is replaced. To make room, the morsel that was not used for longest and is not
 in use is removed; a part of memory is left to other programs. Others may read the copy only
-if they can reach and read the file. If interrupted, it leaves no file behind.")]
+if they can reach and read the file. If interrupted, it leaves no file behind.
+
+In persistent memory it is there after a reboot: `run --morsel` serves it where the device is
+mounted (ro,pmem=DEVICE), if TOLLFREE_MORSELS names that directory.")]
     Put(put::Args),
     #[command(after_help = "\
 Examples:
@@ -75,8 +79,9 @@ root can make the file writable again."
     #[command(
         about = "Remove morsels",
         after_help = "\
-Example:
+Examples:
   tollfree morsel rm model.gguf
+  sudo tollfree morsel rm --in /dev/pmem0 model.gguf
 
 Programs that map it keep it; the memory is freed when the last of them ends."
     )]
@@ -95,8 +100,9 @@ Examples:
   tollfree morsel mkfs morsels.img --size 1G
   sudo tollfree morsel mkfs /dev/pmem0
 
-For persistent memory, which the kernel can mount for reading only so far (ro,pmem=DEVICE). What
-is not empty is refused without --force; a device that is in use is refused in any case.")]
+For persistent memory, which the queue's kernel mounts for reading (ro,pmem=DEVICE); `put --to`
+puts files there. What is not empty is refused without --force; a device that is in use is refused
+in any case.")]
     Mkfs(image::mkfs::Args),
     #[command(after_help = "\
 Examples:

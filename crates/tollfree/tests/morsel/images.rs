@@ -2,6 +2,7 @@
 //! `tollfree morsel mkfs`, `fsck`, `ls` and `stat` of images and devices.
 
 mod damage;
+mod put;
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -4,7 +4,10 @@
 pub mod fsck;
 mod listing;
 pub mod mkfs;
+pub mod put;
+pub mod rm;
 pub mod view;
+mod writing;
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -98,9 +101,20 @@ struct Document {
     /// fsck: what was repaired.
     #[serde(skip_serializing_if = "Option::is_none")]
     repaired: Option<Vec<Found>>,
-    /// ls and stat: what it holds.
+    /// ls and stat: what it holds; put: the copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<Vec<Entry>>,
+    /// put: whether this command made the copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filled: Option<bool>,
+    /// put: why the copy has fewer readers than the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    private: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_ns: Option<u64>,
+    /// put: copies of earlier states of the file; rm: the names of the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<Vec<String>>,
 }
 
 /// A finding.
@@ -151,6 +165,10 @@ impl Document {
             more_findings: findings.more,
             repaired: None,
             entries: None,
+            filled: None,
+            private: None,
+            elapsed_ns: None,
+            removed: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use toll_linux::morsel::Source;
 use toll_model::numbers::{bytes, duration};
 use toll_model::units::{parse_duration, parse_size};
 
-use super::{More, caveat, report};
+use super::{More, caveat, image, report};
 use crate::output;
 
 /// Copy a file into a morsel and seal it
@@ -20,7 +20,7 @@ use crate::output;
 pub struct Args {
     /// The file to copy
     pub file: PathBuf,
-    /// The directory of morsels
+    /// The directory of morsels, or a device or image with persistent ones
     #[arg(long, value_name = "MOUNT")]
     pub to: Option<PathBuf>,
     /// Name of the morsel (default: the file's)
@@ -35,6 +35,9 @@ pub struct Args {
 }
 
 pub fn run(args: Args, json: bool) -> Result<ExitCode> {
+    if let Some(path) = args.to.as_deref().filter(|path| image::is_image(path)) {
+        return image::put::run(path, &args, json);
+    }
     let store = open(args.to.as_deref())?;
     let source = Source::open(&args.file).map_err(wrong)?;
     let begun = Instant::now();

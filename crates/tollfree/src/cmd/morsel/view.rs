@@ -40,10 +40,10 @@ pub struct StatArgs {
 /// The morsels that a command acts on.
 #[derive(Debug, clap::Args)]
 pub struct NamesArgs {
-    /// Names of morsels
+    /// Names of morsels; in an image, paths
     #[arg(required = true, value_name = "NAME")]
     names: Vec<OsString>,
-    /// The directory of morsels
+    /// The directory of morsels; `rm`: or a device or image with persistent ones
     #[arg(long = "in", value_name = "MOUNT")]
     mount: Option<PathBuf>,
 }
@@ -181,6 +181,9 @@ pub fn seal(args: &NamesArgs, json: bool) -> Result<ExitCode> {
 }
 
 pub fn rm(args: &NamesArgs, json: bool) -> Result<ExitCode> {
+    if let Some(path) = args.mount.as_deref().filter(|path| image::is_image(path)) {
+        return image::rm::run(path, &args.names, json);
+    }
     let store = open(args.mount.as_deref())?;
     // Check all names before removing the first morsel.
     each(&args.names, |name| store.get(name))?;

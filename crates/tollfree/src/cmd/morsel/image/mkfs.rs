@@ -5,16 +5,17 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use toll_act::error::UserError;
-use toll_image::layout::{LEAST_PAGES, TIME_STEPS, Time};
+use toll_image::layout::LEAST_PAGES;
 use toll_image::make::{Template, make};
 use toll_image::superblock::MAGIC;
 use toll_image::{Image, Medium, survey};
 use toll_model::units::parse_size;
 
+use super::writing::time;
 use super::{Document, PAGE, headline, image, open, refused};
 use crate::output;
 
@@ -130,17 +131,10 @@ fn format(target: &mut Image, force: bool) -> Result<()> {
     if force {
         erase(target)?;
     }
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let step = 1_000_000_000 / TIME_STEPS;
     let template = Template {
         uuid: uuid()?,
         pages: target.bytes() / PAGE,
-        now: Time {
-            seconds: since.as_secs() as i64,
-            steps: u64::from(since.subsec_nanos()) / step,
-        },
+        now: time(SystemTime::now()),
         mode: 0o755,
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),

@@ -9,6 +9,7 @@ use anyhow::Result;
 use toll_act::error::UserError;
 use toll_act::messages;
 use toll_image::Survey;
+use toll_linux::morsel::origin::HIDDEN;
 use toll_model::names::plain;
 use toll_model::numbers::bytes;
 
@@ -24,8 +25,14 @@ pub fn ls(path: &Path, json: bool) -> Result<ExitCode> {
         return print_json("ls", path, &survey, entries);
     }
     let mut text = headline(path, &survey);
-    if !entries.is_empty() {
-        text += &format!("\n{}\n", table(&entries));
+    // The records of copies are names of them, too.
+    let hidden = format!("{HIDDEN}/");
+    let shown = entries.into_iter();
+    let shown: Vec<Entry> = shown
+        .filter(|entry| entry.path != HIDDEN && !entry.path.starts_with(&hidden))
+        .collect();
+    if !shown.is_empty() {
+        text += &format!("\n{}\n", table(&shown));
     }
     output::text(&text)?;
     warn(path, &survey);
