@@ -3,10 +3,13 @@
  * Find and fill the pages of a morsel.
  *
  * Tables and pages are allocated first, and installed afterwards: this needs no lock,
- * because only an empty entry is set.
+ * because only an empty entry is set. Blocks of 2 MiB and 1 GiB are allocated by one task
+ * at a time: the others wait for it, rather than clear a block in vain.
  */
 
+#include <linux/hash.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/page_table_check.h>
 #include <linux/sched.h>
 #include <asm/pgalloc.h>
@@ -264,31 +267,45 @@ static int morsel_add_ptes(struct morsel *morsel, struct morsel_supply *supply)
 	return -ENOMEM;
 }
 
-/* Allocate the next missing table or page. */
-static int morsel_provide(struct morsel *morsel, pgoff_t index, pgoff_t end,
+/* Return: order of the block to try next, 0 for none. */
+static unsigned int morsel_block_order(const struct morsel *morsel, pgoff_t index, pgoff_t end,
+				       const struct morsel_place *place,
+				       const struct morsel_supply *supply)
+{
+	if (!place->pud || place->pte)
+		return 0;
+	if (place->pmd)
+		return !supply->has_no_large &&
+		       morsel_may_use_order(morsel, PMD_ORDER, index, end) ? PMD_ORDER : 0;
+	return !supply->has_no_giant && morsel_may_use_order(morsel, PUD_ORDER, index, end) ?
+		       PUD_ORDER : 0;
+}
+
+/* Allocate a block, or note that there is none. */
+static void morsel_add_block(struct morsel *morsel, unsigned int order, pgoff_t index,
+			     struct vm_area_struct *vma, unsigned long address,
+			     struct morsel_supply *supply)
+{
+	if (order == PUD_ORDER) {
+		supply->giant = morsel_alloc_giant(morsel, index);
+		supply->has_no_giant = !supply->giant;
+		morsel_count_many(MORSEL_NO_GIANT, supply->has_no_giant);
+	} else {
+		supply->large = morsel_alloc_large(morsel, index, vma, address);
+		supply->has_no_large = !supply->large;
+		morsel_count_many(MORSEL_NO_LARGE, supply->has_no_large);
+	}
+}
+
+/* Allocate the next missing table, or a single page. */
+static int morsel_provide(struct morsel *morsel, pgoff_t index,
 			  struct vm_area_struct *vma, unsigned long address,
 			  const struct morsel_place *place, struct morsel_supply *supply)
 {
 	if (!place->pud)
 		return morsel_add_region(morsel, index);
-	if (!place->pmd && !supply->has_no_giant &&
-	    morsel_may_use_order(morsel, PUD_ORDER, index, end)) {
-		supply->giant = morsel_alloc_giant(morsel, index);
-		if (supply->giant)
-			return 0;
-		supply->has_no_giant = true;
-		morsel_count(MORSEL_NO_GIANT);
-	}
 	if (!place->pmd)
 		return morsel_add_pmds(morsel, supply);
-	if (!place->pte && !supply->has_no_large &&
-	    morsel_may_use_order(morsel, PMD_ORDER, index, end)) {
-		supply->large = morsel_alloc_large(morsel, index, vma, address);
-		if (supply->large)
-			return 0;
-		supply->has_no_large = true;
-		morsel_count(MORSEL_NO_LARGE);
-	}
 	if (!place->pte && !supply->ptes) {
 		int err = morsel_add_ptes(morsel, supply);
 
@@ -323,16 +340,40 @@ static void morsel_free_supply(struct morsel *morsel, struct morsel_supply *supp
 	}
 }
 
+/* Locks of blocks that are being allocated. */
+static struct mutex morsel_block_locks[64];
+
+static int __init morsel_init_block_locks(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(morsel_block_locks); i++)
+		mutex_init(&morsel_block_locks[i]);
+	return 0;
+}
+core_initcall(morsel_init_block_locks);
+
+static struct mutex *morsel_block_lock(const struct morsel *morsel, pgoff_t index,
+				       unsigned int order)
+{
+	unsigned long block = (unsigned long)morsel ^ (index >> order);
+
+	return &morsel_block_locks[hash_long(block, ilog2(ARRAY_SIZE(morsel_block_locks)))];
+}
+
 /* Out of line, so that the common case needs no struct morsel_supply. */
 static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff_t end,
 				     struct vm_area_struct *vma, unsigned long address,
 				     struct page **page)
 {
 	struct morsel_supply supply = {};
+	struct mutex *lock = NULL;
+	unsigned int locked = 0;
 	struct morsel_place place;
 	int err = 0;
 
 	for (;;) {
+		unsigned int order;
 		pgoff_t limit;
 		bool there;
 
@@ -344,11 +385,28 @@ static noinline int morsel_fill_slow(struct morsel *morsel, pgoff_t index, pgoff
 		morsel_leave();
 		if (there)
 			break;
-		err = index < limit ? morsel_provide(morsel, index, limit, vma, address,
-						     &place, &supply) : -EFBIG;
+		err = index < limit ? 0 : -EFBIG;
+		if (err)
+			break;
+		order = morsel_block_order(morsel, index, limit, &place, &supply);
+		if (order && order != locked) {
+			if (lock)
+				mutex_unlock(lock);
+			lock = morsel_block_lock(morsel, index, order);
+			mutex_lock(lock);
+			locked = order;
+			/* Another task may have filled it. */
+			continue;
+		}
+		if (order)
+			morsel_add_block(morsel, order, index, vma, address, &supply);
+		else
+			err = morsel_provide(morsel, index, vma, address, &place, &supply);
 		if (err)
 			break;
 	}
+	if (lock)
+		mutex_unlock(lock);
 	morsel_free_supply(morsel, &supply);
 	return err;
 }

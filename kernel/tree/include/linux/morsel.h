@@ -19,9 +19,10 @@
  * flush of what was attached. Single pages may be flushed later; until then the
  * mmu_gather holds references, and the seal waits for those as for pins.
  *
- * Filling its tables needs no lock (fs/morsel/fill.c):
+ * Setting entries needs no lock (fs/morsel/fill.c):
  *
- *	allocate missing tables and pages
+ *	allocate missing tables and pages: one task at a time for each block of 2 MiB
+ *					or 1 GiB, and the others wait
  *	morsel_enter()			an RCU section, once it is not closed
  *	set an empty entry to a table or a leaf, by compare-and-exchange
  *	morsel_leave()
