@@ -87,10 +87,10 @@ pub struct Args {
     within: u64,
     /// Run only these programs (econ, luf, morsel ...)
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',',
-          conflicts_with_all = ["stress", "plants"])]
+          conflicts_with = "plants")]
     only: Vec<String>,
     /// Run only these tests of one program
-    #[arg(value_name = "TEST", last = true, requires = "only")]
+    #[arg(value_name = "TEST", last = true, requires = "only", conflicts_with = "stress")]
     named: Vec<String>,
     /// Print the results as JSON
     #[arg(long)]
@@ -99,10 +99,8 @@ pub struct Args {
 
 impl Args {
     fn asks_for(&self, test: &Program) -> bool {
-        match self.stress {
-            Some(_) => name(test).ends_with(STRESS),
-            None => self.only.is_empty() || self.only.iter().any(|only| only == name(test)),
-        }
+        let is_named = self.only.is_empty() || self.only.iter().any(|only| only == name(test));
+        is_named && (self.stress.is_none() || name(test).ends_with(STRESS))
     }
 
     /// Checks that the named programs are among `tests`, and that tests are named of one alone.
@@ -260,6 +258,10 @@ pub fn run(args: &Args) -> Result<()> {
         .filter(|test| args.asks_for(test))
         .map(|test| job(test, args.settings(), &words))
         .collect();
+    if jobs.is_empty() {
+        let what = "--stress: none of the programs of --only is a stress test";
+        return Err(LabError::Usage(what.to_owned()).into());
+    }
     let stress = args.stress.unwrap_or(0) * jobs.len() as u64;
     if args.stress.is_none() && args.only.is_empty() && has_kunit(&session.built)? {
         jobs.push(Job::shell(KUNIT, "cat /sys/kernel/debug/kunit/*/results"));
