@@ -60,6 +60,16 @@ static void mount_all(void)
 	}
 }
 
+/* Whether /dev/pmem0 has page structures already: memory that keeps its content has a header that says so. */
+static int has_pages(void)
+{
+	char device[512];
+	ssize_t length = readlink("/sys/block/pmem0", device, sizeof(device) - 1);
+
+	device[length < 0 ? 0 : length] = 0;
+	return !!strstr(device, "/pfn");
+}
+
 /*
  * Binds persistent memory, where there is any, as /dev/pmem0 that can be mapped directly (fsdax): that needs a device
  * with page structures around the raw namespace, which a person would ask ndctl for.
@@ -76,7 +86,7 @@ static void bind_pmem(void)
 		{ ND "/drivers/nd_pmem/bind", "pfn0.0" },
 	};
 
-	if (access(ND "/devices/namespace0.0", F_OK))
+	if (access(ND "/devices/namespace0.0", F_OK) || has_pages())
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(writes); i++) {
 		int fd = open(writes[i].path, O_WRONLY);

@@ -13,12 +13,14 @@ pub mod tree;
 pub use names::is_name;
 
 use std::collections::BTreeMap;
+use std::io;
 
 use crate::finding::{Findings, Fix};
-use crate::layout::{INODES, NAMES, Root, Time, kind};
+use crate::layout::{INODES, NAMES, PAGE, Root, Time, kind};
 use crate::medium::Source;
 use crate::owned::Owned;
 use crate::superblock::{Refusal, Superblock};
+use tree::{Step, walk};
 
 /// An inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,13 +130,35 @@ impl<S: Source> Reader<'_, S> {
         for page in damaged.iter().copied() {
             let fix = Some(Fix::Superblock { page });
             let what = "a copy of the superblock is damaged";
-            self.findings
-                .damage(page * crate::layout::PAGE, None, what, fix);
+            self.findings.damage(page * PAGE, None, what, fix);
         }
     }
 }
 
 impl Survey {
+    /// The content of a file; holes are zeros.
+    ///
+    /// # Errors
+    /// The source cannot be read.
+    pub fn content(&self, source: &impl Source, number: u64) -> io::Result<Vec<u8>> {
+        let found = &self.inodes[&number];
+        let pages = found.size.div_ceil(PAGE);
+        let mut bytes = vec![0; (pages * PAGE) as usize];
+        let mut blocks = Vec::new();
+        walk(source, found.at, found.root, &mut |node| {
+            blocks.extend(node.ok().filter(|node| node.leaf));
+            Step::Enter
+        })?;
+        for block in blocks {
+            for page in (0..block.count()).take_while(|page| block.index + page < pages) {
+                let at = ((block.index + page) * PAGE) as usize;
+                bytes[at..at + PAGE as usize].copy_from_slice(&source.page(block.page + page)?);
+            }
+        }
+        bytes.truncate(found.size as usize);
+        Ok(bytes)
+    }
+
     /// Pages that are free after a recovery.
     pub fn free(&self) -> u64 {
         self.superblock.pages - self.owned.count()

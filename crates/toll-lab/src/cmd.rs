@@ -9,6 +9,7 @@ mod kernel;
 mod lint;
 mod list;
 mod outside;
+mod power_cuts;
 mod report;
 mod run;
 mod selftest;
@@ -64,6 +65,7 @@ enum Command {
     Selftest(selftest::Args),
     Adversary(adversary::Args),
     Outside(outside::Args),
+    PowerCuts(power_cuts::Args),
     List(list::Args),
     Run(run::Args),
     Report(report::Args),
@@ -86,6 +88,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Selftest(args) => selftest::run(&args),
         Command::Adversary(args) => adversary::run(&args),
         Command::Outside(args) => outside::run(&args),
+        Command::PowerCuts(args) => power_cuts::run(&args),
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::run(&args),

@@ -47,6 +47,9 @@ pub struct Guest<'a> {
     /// Images for /dev/vda and so on. Guest writes are discarded, so that each run starts from the
     /// same state.
     pub disks: &'a [PathBuf],
+    /// File with the content of the persistent memory, which keeps what the guest writes; without
+    /// one it is empty, and its content is discarded.
+    pub pmem: Option<&'a Path>,
     pub jobs: &'a [Job],
     pub limit: Duration,
     /// CPU preset for the TLB model. Without one nothing is counted, and emulation is faster.
@@ -79,6 +82,27 @@ impl Guest<'_> {
     /// anything other than results.
     pub fn run(&self, workspace: &Workspace) -> Result<Outcome> {
         self.run_unless_silent(workspace, None)
+    }
+
+    /// Boots the guest, and ends it after its time limit as a power cut does. Returns its console
+    /// output.
+    ///
+    /// # Errors
+    /// [`LabError::Guest`] if it ended by itself.
+    pub fn cut(&self, workspace: &Workspace) -> Result<String> {
+        let stopped = self.start(workspace, None)?;
+        match stopped.text.lines().find_map(crash) {
+            None if stopped.is_too_long => Ok(stopped.text),
+            line => Err(LabError::Guest {
+                why: line
+                    .map(str::to_owned)
+                    .or(stopped.why)
+                    .unwrap_or_else(|| "the guest ended by itself".to_owned()),
+                tail: files::last_lines(&stopped.text, 15),
+                console: stopped.console,
+            }
+            .into()),
+        }
     }
 
     /// Like [`Guest::run`]; that the console is silent for this time is an error.
@@ -159,6 +183,7 @@ impl Guest<'_> {
         let seconds = began.elapsed().as_secs_f64();
         let text = files::read(&console)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
+        let is_too_long = matches!(ending, Ending::TooLong);
         let why = match ending {
             Ending::Off if out.join("done").is_file() => None,
             Ending::Off => Some("the guest switched itself off before it was done".to_owned()),
@@ -179,6 +204,7 @@ impl Guest<'_> {
         };
         Ok(Stopped {
             why,
+            is_too_long,
             text,
             console,
             out,
@@ -192,6 +218,7 @@ impl Guest<'_> {
 struct Stopped {
     /// The problem, if it did not switch itself off after all jobs.
     why: Option<String>,
+    is_too_long: bool,
     /// Its console output.
     text: String,
     console: PathBuf,

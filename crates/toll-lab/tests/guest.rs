@@ -36,6 +36,7 @@ fn shell_in(machine: Machine, name: &str, line: &str, seconds: u64) -> Result<Ou
         append: &[],
         programs: &Program::installed("busybox")?,
         disks: &[],
+        pmem: None,
         jobs: &[job],
         limit: Duration::from_secs(seconds),
         preset: None,

@@ -48,6 +48,7 @@ fn said(name: &str, machine: Machine, append: &[&str], before: &[&str], asked: &
         append,
         programs: &programs,
         disks: &[disk.made(&workspace).unwrap()],
+        pmem: None,
         jobs: &jobs,
         limit: Duration::from_secs(300),
         preset: None,

@@ -46,6 +46,7 @@ fn boot(directory: &str, machine: Machine, append: &[&str], commands: &[&str]) -
         append,
         programs: &programs,
         disks: &[],
+        pmem: None,
         jobs: &commands.iter().map(job).collect::<Vec<_>>(),
         limit: Duration::from_secs(300),
         preset: Some(&Preset::find("skylake").unwrap()),

@@ -127,6 +127,7 @@ fn guest(workspace: &Workspace, built: &Built, watched: Watched, line: &str) -> 
         append: &[],
         programs: &programs,
         disks: &[],
+        pmem: None,
         jobs: &[Job::shell("job", line)],
         limit: Duration::from_secs(600),
         preset: match watched {

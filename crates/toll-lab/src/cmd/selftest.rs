@@ -86,11 +86,20 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 2400)]
     within: u64,
     /// Run only these programs (econ, luf, morsel ...)
-    #[arg(long, value_name = "PROGRAM", value_delimiter = ',',
-          conflicts_with = "plants")]
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        value_delimiter = ',',
+        conflicts_with = "plants"
+    )]
     only: Vec<String>,
     /// Run only these tests of one program
-    #[arg(value_name = "TEST", last = true, requires = "only", conflicts_with = "stress")]
+    #[arg(
+        value_name = "TEST",
+        last = true,
+        requires = "only",
+        conflicts_with = "stress"
+    )]
     named: Vec<String>,
     /// Print the results as JSON
     #[arg(long)]
@@ -228,6 +237,7 @@ impl<'a> Session<'a> {
             append: &append,
             programs: &self.programs,
             disks: &self.disks,
+            pmem: None,
             jobs: &all,
             limit: Duration::from_secs(seconds),
             preset: None,

@@ -155,7 +155,7 @@ impl Qemu {
         command
             .args(["-nodefaults", "-no-user-config", "-no-reboot"])
             .args(["-display", "none", "-monitor", "none"])
-            .args(machine(&guest.machine))
+            .args(machine(&guest.machine, guest.pmem))
             .arg("-kernel")
             .arg(guest.image)
             .arg("-initrd")
@@ -232,7 +232,7 @@ fn kernel_words(guest: &Guest<'_>) -> String {
 }
 
 /// QEMU options for CPU, memory and nodes.
-fn machine(machine: &Machine) -> Vec<String> {
+fn machine(machine: &Machine, pmem: Option<&Path>) -> Vec<String> {
     let has_nodes = machine.nodes > 1 || machine.slow_mib > 0;
     let option = |is: bool, text: &str| if is { text.to_owned() } else { String::new() };
     let board = format!(
@@ -278,10 +278,11 @@ fn machine(machine: &Machine) -> Vec<String> {
     }
     if machine.pmem_mib > 0 {
         let size = machine.pmem_mib;
-        add(
-            "-object",
-            format!("memory-backend-ram,id=pmem,size={size}M"),
-        );
+        let kind = match pmem {
+            Some(file) => format!("memory-backend-file,share=on,mem-path={}", file.display()),
+            None => "memory-backend-ram".to_owned(),
+        };
+        add("-object", format!("{kind},id=pmem,size={size}M"));
         add("-device", "nvdimm,memdev=pmem".to_owned());
     }
     words
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_plain_machine_has_no_nodes() {
-        let words = machine(&Machine::plain(2, 512)).join(" ");
+        let words = machine(&Machine::plain(2, 512), None).join(" ");
         assert_eq!(
             words,
             "-machine q35 -accel tcg,thread=multi -cpu max,la57=off,erms=off,fsrm=off -smp 2 -m 512M"
@@ -399,11 +400,14 @@ mod tests {
 
     #[test]
     fn nodes_share_the_cpus_and_a_slow_one_has_none() {
-        let words = machine(&Machine {
-            nodes: 2,
-            slow_mib: 256,
-            ..Machine::plain(3, 1024)
-        })
+        let words = machine(
+            &Machine {
+                nodes: 2,
+                slow_mib: 256,
+                ..Machine::plain(3, 1024)
+            },
+            None,
+        )
         .join(" ");
         for part in [
             "q35,hmat=on",
@@ -419,11 +423,14 @@ mod tests {
 
     #[test]
     fn persistent_memory_and_instruction_counts_are_asked_for() {
-        let words = machine(&Machine {
-            pmem_mib: 64,
-            icount: true,
-            ..Machine::plain(1, 512)
-        })
+        let words = machine(
+            &Machine {
+                pmem_mib: 64,
+                icount: true,
+                ..Machine::plain(1, 512)
+            },
+            None,
+        )
         .join(" ");
         assert!(words.contains("q35,nvdimm=on"), "{words}");
         assert!(words.contains("-m 512M,slots=1,maxmem=576M"), "{words}");

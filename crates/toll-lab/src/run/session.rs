@@ -209,6 +209,7 @@ impl<'a> Session<'a> {
             append: &append,
             programs: &self.programs_of(policy),
             disks: &self.disks,
+            pmem: None,
             jobs: &jobs,
             limit: Duration::from_secs(form.within),
             preset: Some(self.request.preset),

@@ -13,7 +13,7 @@ pub use super::hidden::{HIDDEN, SHARED};
 use super::lease::is_unwritten;
 use super::put::default_names;
 use super::readers::{self, Readers};
-use super::record::{is_older, key, parse, record_name};
+use super::record::{is_source, key, parse, record_name};
 use super::store::check_name;
 use super::{Identity, MorselError, Source, at};
 
@@ -61,9 +61,11 @@ impl<'a> Origin<'a> {
         parse(record).is_some_and(|(identity, ..)| identity == self.source.identity)
     }
 
-    /// Whether a record is that of a copy of an earlier state of the source.
+    /// Whether a record is that of a copy of an earlier state of the source: by its path, because
+    /// the numbers of its device and inode may be those of another file after a reboot.
     pub fn is_older(&self, record: &OsStr) -> bool {
-        parse(record).is_some_and(|(was, _, from)| is_older(&was, Some(&from), self.source))
+        let (path, identity) = (&self.source.path, &self.source.identity);
+        parse(record).is_some_and(|(was, _, from)| was != *identity && is_source(&from, path))
     }
 
     /// The group of the source.

@@ -249,6 +249,7 @@ impl<'a> Tester<'a> {
             append: &append,
             programs: &self.programs,
             disks: &self.disks,
+            pmem: None,
             jobs: &jobs,
             limit: Duration::from_secs(BOOT + SCENARIO * scenarios.len() as u64),
             preset: None,

@@ -284,6 +284,7 @@ impl<'a> TestedKernel<'a> {
             append,
             programs: &programs,
             disks: &self.disks,
+            pmem: None,
             jobs: &jobs,
             limit: Duration::from_secs(SLACK + all + cases.len() as u64),
             preset: None,

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `toll-lab power-cuts`: files are put into persistent memory while the guest is killed.
+//!
+//! What the guest's caches had is lost with it. The memory behind /dev/pmem0 is a file of the host,
+//! which is read after each cut; the next guest goes on with it, and its kernel mounts it first.
+
+mod judge;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use serde::Serialize;
+
+use self::judge::{Files, Tally};
+use crate::error::LabError;
+use crate::files;
+use crate::guest::{Guest, Job, Machine, Program};
+use crate::kernel::{Built, Variant, build};
+use crate::output;
+use crate::workspace::Workspace;
+
+const EXAMPLE: &str = "\
+Example:
+  toll-lab power-cuts --cuts 500
+
+A guest puts files into /dev/pmem0 and removes them. It is killed at a random time, and what it has
+left is checked: no damage, each finished operation is there, and an unfinished one is there as a
+whole or not at all. The next guest mounts it, reads all files, and goes on. About 5 s for each cut.";
+
+/// Kill guests that put files into persistent memory, and check what is left
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLE)]
+pub struct Args {
+    /// Kernel variant
+    #[arg(value_name = "VARIANT", default_value = "tollfree")]
+    variant: String,
+    /// Number of cuts
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    cuts: u32,
+    /// Seed of the times of the cuts (default: random)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Size of the persistent memory, MiB.
+const PMEM_MIB: u32 = 32;
+/// The time of a cut, from when the guest begins its work.
+const WINDOW: Duration = Duration::from_secs(4);
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    seed: u64,
+    power_cuts: u32,
+    #[serde(flatten)]
+    tally: Tally,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let workspace = Workspace::find()?;
+    let variant = Variant::find(&workspace, &args.variant, &[])?;
+    let built = build(&workspace, &variant)?;
+    let mut programs = Program::installed("busybox")?;
+    programs.extend(Program::installed("tollfree")?);
+    let directory = workspace.cache.join("power-cuts");
+    let _lock = files::lock(&files::with_suffix(&directory, ".lock"))?;
+    let pmem = directory.with_extension("pmem");
+    new_file(&pmem)?;
+    let seed = args.seed.unwrap_or_else(random);
+    let cuts = Cuts {
+        workspace: &workspace,
+        built: &built,
+        programs: &programs,
+        directory: &directory,
+        pmem: &pmem,
+    };
+    let tally = cuts.all(args.cuts, seed)?;
+    let figures = Figures {
+        seed,
+        power_cuts: args.cuts,
+        tally,
+    };
+    if args.json {
+        return output::json(&figures);
+    }
+    println!(
+        "{} power cuts (seed {seed}), {} in the middle of an operation: {} operations done before \
+         them, {} files read after them, none lost",
+        figures.power_cuts, figures.tally.interrupted, figures.tally.done, figures.tally.files
+    );
+    Ok(())
+}
+
+/// A new file of zeros.
+fn new_file(path: &Path) -> Result<()> {
+    let file = File::create(path).and_then(|file| file.set_len(u64::from(PMEM_MIB) << 20));
+    file.with_context(|| path.display().to_string())
+}
+
+/// The range of /dev/pmem0 in a file: Linux has put a header before it, with the description of the
+/// namespace (struct nd_pfn_sb).
+fn range(path: &Path) -> io::Result<Vec<u8>> {
+    const SIGNATURE: &[u8] = b"NVDIMM_PFN_INFO";
+    const HEADER: usize = 4096;
+    /// The place of the data in the namespace.
+    const DATA: usize = HEADER + 56;
+    let bytes = fs::read(path)?;
+    if !bytes[HEADER..].starts_with(SIGNATURE) {
+        return Err(io::Error::other("the memory has no header"));
+    }
+    let at = u64::from_le_bytes(bytes[DATA..DATA + 8].try_into().expect("8 bytes"));
+    let data = bytes.get(at as usize..);
+    data.map(<[u8]>::to_vec)
+        .ok_or_else(|| io::Error::other("the header of the memory is wrong"))
+}
+
+struct Cuts<'a> {
+    workspace: &'a Workspace,
+    built: &'a Built,
+    programs: &'a [Program],
+    directory: &'a Path,
+    pmem: &'a Path,
+}
+
+impl Cuts<'_> {
+    fn all(&self, count: u32, seed: u64) -> Result<Tally> {
+        let bar = output::progress("power cuts: booting");
+        let mut random = Random(seed);
+        let mut files = Files::default();
+        let mut tally = Tally::default();
+        let boot = self.boot_time()?;
+        for number in 0..count {
+            bar.set_message(format!("power cut {number} of {count}"));
+            let after = boot + WINDOW.mul_f64(random.share());
+            let console = self.cut(&files, after)?;
+            let checked = self.check(&mut files, &console, &mut tally);
+            checked.map_err(|why| self.failed(number, seed, why, &console))?;
+        }
+        Ok(tally)
+    }
+
+    /// Makes an empty range. Returns the time until a guest begins its work.
+    fn boot_time(&self) -> Result<Duration> {
+        let begun = Instant::now();
+        let jobs = [Job::shell("boot", "tollfree morsel mkfs /dev/pmem0")];
+        self.guest(&jobs, Duration::from_secs(600))
+            .run(self.workspace)?;
+        Ok(begun.elapsed())
+    }
+
+    fn cut(&self, files: &Files, after: Duration) -> Result<String> {
+        let jobs = [Job::shell("work", &files.script())];
+        self.guest(&jobs, after).cut(self.workspace)
+    }
+
+    fn guest<'a>(&'a self, jobs: &'a [Job], limit: Duration) -> Guest<'a> {
+        Guest {
+            image: &self.built.image,
+            machine: Machine {
+                pmem_mib: PMEM_MIB,
+                ..Machine::plain(1, 512)
+            },
+            append: &[],
+            programs: self.programs,
+            disks: &[],
+            pmem: Some(self.pmem),
+            jobs,
+            limit,
+            preset: None,
+            lines: false,
+            adversary: false,
+            directory: self.directory,
+        }
+    }
+
+    fn check(&self, files: &mut Files, console: &str, tally: &mut Tally) -> Result<(), String> {
+        let image = range(self.pmem).map_err(|error| error.to_string())?;
+        files.note(console, tally)?;
+        files.check(&image, tally)
+    }
+
+    /// Keeps what a cut has left.
+    fn failed(&self, number: u32, seed: u64, why: String, console: &str) -> LabError {
+        let kept = self.directory.with_extension("lost");
+        let _ = fs::copy(self.pmem, &kept);
+        LabError::Guest {
+            why: format!(
+                "power cut {number}, seed {seed}: {why} (the memory: {})",
+                kept.display()
+            ),
+            console: self.directory.join("console"),
+            tail: files::last_lines(console, 15),
+        }
+    }
+}
+
+/// A seed that was not used before.
+fn random() -> u64 {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    since.as_nanos() as u64
+}
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    /// A number from 0 to 1.
+    fn share(&mut self) -> f64 {
+        let mut word = self.0 | 1;
+        word ^= word >> 12;
+        word ^= word << 25;
+        word ^= word >> 27;
+        self.0 = word;
+        (word.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use toll_image::layout::{PAGE, Time, inode, kind, seal};
+use toll_image::make::{Template, make};
+use toll_image::ops::Fs;
+
+use super::*;
+
+/// A range with these files.
+fn range(files: &[(&str, &[u8], bool)]) -> Vec<u8> {
+    let mut image = vec![0; 2048 * PAGE as usize];
+    let template = Template {
+        uuid: [0; 16],
+        pages: 2048,
+        now: Time::default(),
+        mode: 0o755,
+        uid: 0,
+        gid: 0,
+    };
+    make(&mut image, &template).unwrap();
+    let mut fs = Fs::mount(image).unwrap();
+    for (name, bytes, is_sealed) in files {
+        let mode = kind::FILE | 0o444;
+        let number = fs.create(inode::FIRST, name.as_bytes(), mode, 0).unwrap();
+        fs.write(number, 0, bytes).unwrap();
+        if *is_sealed {
+            fs.seal(number, seal::ALL).unwrap();
+        }
+    }
+    fs.into_medium()
+}
+
+/// What is found after the guest told this.
+fn checked(console: &str, files: &[(&str, &[u8], bool)]) -> Result<[u64; 2], String> {
+    let mut known = Files::default();
+    let mut tally = Tally::default();
+    known.note(console, &mut tally)?;
+    known.check(&range(files), &mut tally)?;
+    Ok(known.files.map(|file| file.done))
+}
+
+const DONE: &str =
+    "[1.0] power-cuts: begin a 2\npower-cuts: done a 2\npower-cuts: begin b 3\npower-cuts: do";
+
+#[test]
+fn what_was_done_is_there_and_the_rest_is_there_or_not() {
+    let (a, b) = (content("a", 2), content("b", 3));
+    assert_eq!(checked(DONE, &[("a", &a, true)]), Ok([2, 0]));
+    assert_eq!(
+        checked(DONE, &[("a", &a, true), ("b", &b, true)]),
+        Ok([2, 3])
+    );
+    // A new version is not there yet, and the old one is removed already.
+    let later = format!("{DONE}\npower-cuts: begin a 4");
+    assert_eq!(checked(&later, &[]), Ok([0, 0]));
+    assert_eq!(
+        checked(&later, &[("a", &content("a", 4), true)]),
+        Ok([4, 0])
+    );
+}
+
+#[test]
+fn what_is_lost_or_half_there_is_found() {
+    let (a, b) = (content("a", 2), content("b", 3));
+    let error = |files: &[(&str, &[u8], bool)]| checked(DONE, files).unwrap_err();
+    assert_eq!(error(&[]), "a 2 is lost");
+    assert_eq!(error(&[("a", &a, false)]), "a is not sealed");
+    assert!(error(&[("a", &a[1..], true)]).contains("neither version"));
+    assert!(error(&[("a", &a, true), ("b", &b[..b.len() - 1], true)]).starts_with("b has"));
+    // An older one, or one that the guest has not begun.
+    assert!(error(&[("a", &content("a", 4), true)]).contains("neither version"));
+    let bad = format!("{DONE}\npower-cuts: bad mount");
+    assert!(
+        checked(&bad, &[("a", &a, true)])
+            .unwrap_err()
+            .contains("bad mount")
+    );
+}
