@@ -71,6 +71,21 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_there_twice_is_refused() {
+        let page = encode(
+            &[("ab".into(), "1".into()), ("ac".into(), "1".into())].into(),
+            7,
+        );
+        let mut page = page.unwrap();
+        let used = usize::from(u16::from_le_bytes([page[4], page[5]]));
+        // The last byte but one is the end of the second name.
+        page[used - 2] = b'b';
+        let sum = crc32c(&page[4..used]);
+        page[..4].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(decode(&page, 7), None);
+    }
+
+    #[test]
     fn attributes_come_back() {
         for attributes in [some(), Attributes::new()] {
             let page = encode(&attributes, 7).unwrap();

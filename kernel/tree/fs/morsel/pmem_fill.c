@@ -18,6 +18,8 @@
 #include <linux/xarray.h>
 #include <asm/pgalloc.h>
 
+#include <trace/events/morsel.h>
+
 #include "pmem.h"
 
 /* Number of entries for 2 MiB that one fault sets. */
@@ -186,14 +188,17 @@ static int morsel_pmem_build(struct morsel *morsel, pgoff_t index)
 int morsel_pmem_fill(struct morsel *morsel, pgoff_t index)
 {
 	struct morsel_pmem *pmem = morsel_sb_of(morsel->inode.i_sb)->pmem;
-	int err = 0;
+	int err;
 
 	if (index >= DIV_ROUND_UP(i_size_read(&morsel->inode), PAGE_SIZE))
 		return -EFBIG;
 	guard(mutex)(&pmem->building);
-	if (!morsel_peek(morsel, index))
-		err = morsel_pmem_build(morsel, index);
-	if (err)
-		return err;
-	return morsel_peek(morsel, index) ? 0 : -EIO;
+	/* Another task may have built it. */
+	if (morsel_peek(morsel, index))
+		return 0;
+	err = morsel_pmem_build(morsel, index);
+	if (!err && !morsel_peek(morsel, index))
+		err = -EIO;
+	trace_morsel_build(&morsel->inode, index, err);
+	return err;
 }

@@ -659,22 +659,35 @@ static int morsel_check_target(struct morsel_survey *survey, const struct morsel
 	return err;
 }
 
+static unsigned int morsel_xattr_end(const u8 *page, unsigned int at)
+{
+	return at + MORSEL_XATTR_LENGTHS + page[at] + get_unaligned_le16(page + at + 2);
+}
+
+/* Whether an attribute before the one at a place has the same name. */
+static bool morsel_xattr_is_twin(const u8 *page, unsigned int at)
+{
+	unsigned int other;
+
+	for (other = MORSEL_XATTR_HEADER; other < at; other = morsel_xattr_end(page, other))
+		if (page[other] == page[at] &&
+		    !memcmp(page + other + MORSEL_XATTR_LENGTHS,
+			    page + at + MORSEL_XATTR_LENGTHS, page[at]))
+			return true;
+	return false;
+}
+
 static bool morsel_xattrs_fit(const u8 *page, unsigned int used)
 {
 	unsigned int at = MORSEL_XATTR_HEADER, count = get_unaligned_le16(page + 6);
 
 	for (; at < used; count--) {
-		unsigned int name, value;
-
-		if (used - at < MORSEL_XATTR_LENGTHS)
+		if (used - at < MORSEL_XATTR_LENGTHS || morsel_xattr_end(page, at) > used ||
+		    !page[at] || page[at + 1] || !count ||
+		    memchr(page + at + MORSEL_XATTR_LENGTHS, 0, page[at]) ||
+		    morsel_xattr_is_twin(page, at))
 			return false;
-		name = page[at];
-		value = get_unaligned_le16(page + at + 2);
-		if (!name || page[at + 1] || !count ||
-		    used - at - MORSEL_XATTR_LENGTHS < name + value ||
-		    memchr(page + at + MORSEL_XATTR_LENGTHS, 0, name))
-			return false;
-		at += MORSEL_XATTR_LENGTHS + name + value;
+		at = morsel_xattr_end(page, at);
 	}
 	return !count;
 }

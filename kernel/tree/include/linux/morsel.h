@@ -63,6 +63,10 @@
  * A mapping that cannot be attached maps single pages: a mapping that is split or
  * changes its access rights is detached, and maps single pages from then on.
  *
+ * A sealed morsel in persistent memory has tables in memory that one task at a time
+ * builds (fs/morsel/pmem_fill.c). It is never closed, and the tables stay until the
+ * unmount. Its leaves are those of DAX, which hold no reference of a page.
+ *
  * A mapping to which tables are attached holds no reference and no mapcount of
  * the folios that it maps there. So walks of the reverse mapping, which drop the
  * references of a mapping, skip it, and a folio of a morsel is never split: its leaf is

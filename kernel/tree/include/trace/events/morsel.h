@@ -78,6 +78,30 @@ TRACE_EVENT(morsel_seal,
 		  MINOR(__entry->dev), __entry->ino, __entry->size)
 );
 
+TRACE_EVENT(morsel_build,
+
+	TP_PROTO(const struct inode *inode, pgoff_t index, int err),
+
+	TP_ARGS(inode, index, err),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(unsigned long, ino)
+		__field(pgoff_t, index)
+		__field(int, err)
+	),
+
+	TP_fast_assign(
+		__entry->dev = inode->i_sb->s_dev;
+		__entry->ino = inode->i_ino;
+		__entry->index = index;
+		__entry->err = err;
+	),
+
+	TP_printk("dev=%d:%d ino=%lu index=%lu err=%d", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->ino, __entry->index, __entry->err)
+);
+
 #endif /* _TRACE_MORSEL_H */
 
 #include <trace/define_trace.h>

@@ -128,6 +128,10 @@ static void extended_attributes_are_read(void)
 	unmount();
 	image[RENAMED * PAGE + 20] ^= 1;
 	CHECK(mount_error() == EUCLEAN);
+	image[RENAMED * PAGE + 20] ^= 1;
+	CHECK(!mount_error());
+	image_add_xattr(RENAMED, "user.first", "another");
+	CHECK(mount_error() == EUCLEAN);
 }
 
 static void content_is_read(void)
