@@ -89,6 +89,11 @@ impl<'a> Origin<'a> {
     }
 }
 
+/// Whether a name is that of a record.
+pub fn is_record(name: &OsStr) -> bool {
+    parse(name).is_some()
+}
+
 /// Reads a file from its begin, and returns the digest of its content.
 fn digest_of(file: &File, size: u64) -> io::Result<Hash> {
     let mut hasher = Hasher::new();

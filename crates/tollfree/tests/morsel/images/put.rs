@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
-use toll_image::layout::PAGE;
+use toll_image::layout::{PAGE, inode};
 use toll_image::{Image, survey};
 use toll_testkit::output::{stderr, stdout};
 
@@ -102,6 +102,29 @@ fn a_newer_file_replaces_its_copy() {
     assert!(lost <= 4 * PAGE, "{lost}");
 }
 
+/// A crash in the middle of a removal leaves names of the copy, its record among them.
+#[test]
+fn a_copy_that_was_removed_in_part_is_known() {
+    let images = Images::with_file(&bytes(9));
+    images.put(&["--name", "first"]);
+    images.put(&["--name", "second"]);
+    let mut fs = images.mount();
+    let number = fs.lookup(inode::FIRST, b"first").unwrap();
+    let names = fs.names_for(number).len();
+    // What a removal does first.
+    fs.unlink(inode::FIRST, b"first").unwrap();
+    drop(fs);
+    images.write_file(&bytes(7));
+    assert_eq!(
+        images.put(&["--name", "first"])["removed"],
+        serde_json::json!(["second"])
+    );
+    let fs = images.mount();
+    let number = fs.lookup(inode::FIRST, b"first").unwrap();
+    assert_eq!(fs.names_for(number).len(), names - 1);
+    assert!(fs.lookup(inode::FIRST, b"second").is_err());
+}
+
 /// After a reboot the inode may have the number that another file had before.
 #[test]
 fn another_file_with_the_same_inode_replaces_no_copy() {
@@ -147,7 +170,7 @@ fn what_cannot_be_done_changes_nothing() {
     images.fails(&["rm", "--in", "image", "nothing"], 4);
     images.fails(&["rm", "--in", "image", "model", ".tollfree"], 2);
     assert_eq!(images.json(&["ls", "image"]), before);
-    images.flip(images.place("model", toll_image::layout::inode::SIZE));
+    images.flip(images.place("model", inode::SIZE));
     let damaged = images.fails(&other, 3);
     assert!(damaged.contains("tollfree morsel fsck image"), "{damaged}");
 }

@@ -76,6 +76,7 @@ fn put(image: &mut Writing, source: &Source, asked: Option<&OsStr>) -> Result<Do
     let name = match there {
         Some(number) => {
             let name = choose(image, path_of(image, number, asked), &names, Some(number))?;
+            share(image, number, hidden, &origin)?;
             give_name(image, number, &name)?;
             name
         }
@@ -86,7 +87,8 @@ fn put(image: &mut Writing, source: &Source, asked: Option<&OsStr>) -> Result<Do
             let made = image.fs.unnamed(0o600);
             let number = image.done(made)?;
             let copied = copy(image, number, source, &mut origin)
-                .and_then(|digest| record(image, number, [hidden, own], &origin, digest))
+                .and_then(|digest| record(image, number, own, &origin, digest))
+                .and_then(|()| share(image, number, hidden, &origin))
                 .and_then(|()| give_name(image, number, &name));
             // Without a name it is gone.
             let closed = image.fs.close(number);
@@ -158,24 +160,25 @@ fn remove_older(image: &mut Writing, own: u64, origin: &Origin) -> Result<Vec<St
     Ok(removed)
 }
 
-/// Names a copy for those that look for its source.
-fn record(
-    image: &mut Writing,
-    number: u64,
-    [hidden, own]: [u64; 2],
-    origin: &Origin,
-    digest: Hash,
-) -> Result<()> {
-    let linked = image.fs.link(number, own, origin.record(digest).as_bytes());
-    image.done(linked)?;
+/// Names a copy for its user: the first of its names, and the last that is removed.
+fn record(image: &mut Writing, number: u64, own: u64, origin: &Origin, digest: Hash) -> Result<()> {
+    let record = origin.record(digest);
+    let linked = image.fs.link(number, own, record.as_bytes());
+    image.done(linked)
+}
+
+/// Names root's copy for other users, if they may read it.
+fn share(image: &mut Writing, number: u64, hidden: u64, origin: &Origin) -> Result<()> {
     let is_shared = origin.readers.group || origin.readers.others;
     if !is_shared || !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let shared = image.directory(hidden, SHARED, 0o711)?;
     let key = origin.key();
-    if let Ok(other) = image.fs.lookup(shared, key.as_bytes()) {
-        image.remove(other)?;
+    match image.fs.lookup(shared, key.as_bytes()) {
+        Ok(other) if other == number => return Ok(()),
+        Ok(other) => image.remove(other)?,
+        Err(_) => {}
     }
     let linked = image.fs.link(number, shared, key.as_bytes());
     image.done(linked)

@@ -2,6 +2,8 @@
 //! Images and devices that a command changes: what it changes is there as a whole after a crash, or
 //! not at all.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,6 +14,7 @@ use toll_image::layout::{PAGE, TIME_STEPS, Time, inode, kind};
 use toll_image::ops::{Fs, OpError};
 use toll_image::recover::Unrecovered;
 use toll_image::{Image, Survey, survey};
+use toll_linux::morsel::origin;
 use toll_model::numbers::bytes;
 
 use super::{in_use, open, refused};
@@ -93,9 +96,9 @@ impl Writing {
         parts.try_fold(inode::FIRST, |at, part| self.fs.lookup(at, part).ok())
     }
 
-    /// Removes a file with all of its names.
+    /// Removes a file with all of its names, its record last: what a crash leaves is known by it.
     pub fn remove(&mut self, number: u64) -> Result<()> {
-        for (parent, name) in self.fs.names_for(number) {
+        for (parent, name) in in_order_of_removal(self.fs.names_for(number)) {
             let removed = self.fs.unlink(parent, &name);
             self.done(removed)?;
         }
@@ -110,11 +113,31 @@ impl Writing {
     }
 }
 
+fn in_order_of_removal(mut names: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
+    names.sort_by_key(|(_, name)| origin::is_record(OsStr::from_bytes(name)));
+    names
+}
+
 /// The time as an image records it.
 pub fn time(at: SystemTime) -> Time {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     Time {
         seconds: since.as_secs() as i64,
         steps: u64::from(since.subsec_nanos()) / (1_000_000_000 / TIME_STEPS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_removed_last() {
+        let record = b"15-2-9-6b.1a-6b.1a-00000000000000aa@00ff=%2ftmp%2fmodel";
+        let names = [(9, &record[..]), (1, b"model"), (8, b"0ff1ce")];
+        let names = names.map(|(parent, name)| (parent, name.to_vec()));
+        let parents = in_order_of_removal(names.to_vec());
+        let parents: Vec<u64> = parents.into_iter().map(|(parent, _)| parent).collect();
+        assert_eq!(parents, [1, 8, 9]);
     }
 }
