@@ -60,8 +60,8 @@ static void look_at(const char *name, const char *page, size_t length, const cha
 
 static void read_file(const char *name)
 {
-	static char page[PAGE] __attribute__((aligned(8)));
-	char path[300], *memory;
+	static uint64_t aligned[PAGE / 8];
+	char path[300], *memory, *page = (char *)aligned;
 	struct stat stat;
 	size_t length;
 	int fd;
