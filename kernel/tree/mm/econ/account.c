@@ -48,18 +48,6 @@ static bool econ_zone_gives(struct zone *zone, unsigned int order)
 }
 
 /**
- * econ_zone_may_give - whether huge pages could be taken from a zone if it had blocks
- * @zone: the zone
- *
- * Context: any.
- * Return: true if it stays above the low watermark without a block.
- */
-bool econ_zone_may_give(struct zone *zone)
-{
-	return econ_zone_above(zone, 0, low_wmark_pages(zone) + HPAGE_PMD_NR);
-}
-
-/**
  * econ_is_node_short - whether memory of a node is short
  * @nid: the node
  *

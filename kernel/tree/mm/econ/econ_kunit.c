@@ -5,11 +5,14 @@
 
 #include <linux/array_size.h>
 #include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
 #include <linux/preempt.h>
 #include <linux/processor.h>
 #include <linux/sched/cputime.h>
 #include <linux/vmalloc.h>
 
+#include "../internal.h"
 #include "internal.h"
 
 static void econ_test_model_cases(struct kunit *test)
@@ -139,7 +142,41 @@ static void econ_test_long_operations_have_samples(struct kunit *test)
 	WRITE_ONCE(econ_costs.ns[ECON_SPLIT], was);
 }
 
+/* A zone with so much free memory above its low watermark, in single pages. */
+static struct zone *econ_test_zone(struct kunit *test, unsigned long spare)
+{
+	struct zone *zone = kunit_kzalloc(test, sizeof(*zone), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, zone);
+	zone->present_pages = 16 * HPAGE_PMD_NR;
+	zone->_watermark[WMARK_LOW] = 100;
+	zone->free_area[0].nr_free = 100 + spare;
+	atomic_long_set(&zone->vm_stat[NR_FREE_PAGES], 100 + spare);
+	return zone;
+}
+
+static bool econ_test_may_compact(struct kunit *test, unsigned long spare)
+{
+	struct econ_compaction it = {
+		.order = HPAGE_PMD_ORDER, .is_ours = true, .is_explored = true,
+	};
+	struct compact_control cc = {};
+
+	return econ_may_compact(&it, &cc, econ_test_zone(test, spare));
+}
+
+/*
+ * Compaction needs twice the pages of the block (compact_gap()), above what is reserved in
+ * a low zone. An attempt that ends at once would be paid all the same.
+ */
+static void econ_test_no_attempt_without_room(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, econ_test_may_compact(test, 2 * HPAGE_PMD_NR + 100));
+	KUNIT_EXPECT_FALSE(test, econ_test_may_compact(test, 2 * HPAGE_PMD_NR - 100));
+}
+
 static struct kunit_case econ_cases[] = {
+	KUNIT_CASE(econ_test_no_attempt_without_room),
 	KUNIT_CASE(econ_test_long_operations_have_samples),
 	KUNIT_CASE(econ_test_put_profile_in_atomic_context),
 	KUNIT_CASE(econ_test_sums_saturate),

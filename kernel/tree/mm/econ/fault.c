@@ -222,10 +222,10 @@ gfp_t __econ_gfp(struct vm_area_struct *vma, unsigned long address, gfp_t gfp)
 	if (econ && econ_end_decision(econ, econ_decide_for_mm(econ, &action, address)))
 		return gfp;
 	/* The ledger pays for background work; faults do not request it. */
-	if (econ && !is_advised)
+	if (econ)
 		return gfp & ~__GFP_RECLAIM;
-	if (!econ && (!(gfp & __GFP_DIRECT_RECLAIM) || !decides_all ||
-		      econ_may_stall_unknown(vma, address, &action)))
+	if (!(gfp & __GFP_DIRECT_RECLAIM) || !decides_all ||
+	    econ_may_stall_unknown(vma, address, &action))
 		return gfp;
 	/* No ledger pays: stock code works in the background, as with defrag=defer. */
 	return (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_KSWAPD_RECLAIM;
@@ -245,13 +245,15 @@ static struct folio *econ_take_zeroed(struct vm_area_struct *vma,
 	return econ_prezero_take_block(econ_node_of(vma, address));
 }
 
-/* The next fault would lack a block. */
-static void econ_took_last_block(struct vm_area_struct *vma, unsigned long region,
-				 int nid)
+/*
+ * A fault took the last block, so that the next one would lack one, or memory that the
+ * user advised got none. Any other region that lacks a block was refused before.
+ */
+static void econ_lack_block(struct vm_area_struct *vma, unsigned long region, int nid,
+			    enum econ_supply supply)
 {
 	struct econ_action action = {
-		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER,
-		.supply = ECON_FREE_BLOCK,
+		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER, .supply = supply,
 	};
 	struct econ_place place;
 	struct econ_mm *econ = econ_begin_decision(vma, region, &place);
@@ -259,6 +261,9 @@ static void econ_took_last_block(struct vm_area_struct *vma, unsigned long regio
 	if (!econ)
 		return;
 	econ_describe_place(econ, &place, &action);
+	/* The user expects to use all of it. */
+	if (econ_user_decided(vma))
+		action.touched = ECON_REGION_PAGES;
 	action.page_ns = econ_page_ns(vma->vm_mm, nid);
 	econ_want_block(nid, econ_earned(econ, vma->vm_mm, ECON_WORK_COMPACT),
 			&action, econ_effective_mode(econ) == ECON_ON);
@@ -269,10 +274,14 @@ struct folio *__econ_alloc_huge(gfp_t gfp, struct vm_area_struct *vma,
 				unsigned long address)
 {
 	struct folio *folio = econ_take_zeroed(vma, address);
+	int nid;
 
 	if (!folio)
 		folio = vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true);
-	if (folio && !econ_free_blocks(folio_nid(folio)))
-		econ_took_last_block(vma, address, folio_nid(folio));
+	nid = folio ? folio_nid(folio) : econ_node_of(vma, address);
+	if (folio && !econ_free_blocks(nid))
+		econ_lack_block(vma, address, nid, ECON_FREE_BLOCK);
+	else if (!folio && nid != NUMA_NO_NODE && econ_user_decided(vma))
+		econ_lack_block(vma, address, nid, ECON_NO_BLOCK);
 	return folio;
 }

@@ -215,7 +215,6 @@ static inline enum econ_mode econ_effective_mode(const struct econ_mm *econ)
 unsigned long econ_free_blocks(int nid);
 bool econ_has_piece(int nid, unsigned int order);
 bool econ_is_node_short(int nid);
-bool econ_zone_may_give(struct zone *zone);
 u64 econ_page_ns(const struct mm_struct *mm, int nid);
 void econ_count_ns(atomic64_t *sum, u64 ns);
 void econ_book(unsigned int kind, unsigned int order, unsigned long address,

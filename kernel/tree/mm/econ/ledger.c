@@ -25,6 +25,7 @@
  * Requests of stock code to kcompactd are done as without econ, and paid by no ledger.
  */
 
+#include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/nodemask.h>
@@ -191,7 +192,8 @@ gfp_t econ_compaction_begin(struct econ_compaction *it, pg_data_t *pgdat, gfp_t 
 /* Whether the ledger pays for a zone. */
 static bool econ_pays_for_zone(struct econ_compaction *it, struct zone *zone)
 {
-	if (it->is_over || !econ_zone_may_give(zone))
+	if (it->is_over ||
+	    !compaction_suitable(zone, it->order, gfp_zone(GFP_TRANSHUGE_LIGHT)))
 		return false;
 	it->is_over = !econ_decide_attempt(&ledgers[it->nid], true) &&
 		      !it->is_explored;
@@ -206,8 +208,8 @@ static bool econ_pays_for_zone(struct econ_compaction *it, struct zone *zone)
  *
  * Context: kcompactd; takes a spinlock.
  * Return: false if the ledger would have to pay, and does not: a block was made already,
- * no fault could take one from @zone, or the attempt does not pay and is not made to
- * measure its cost.
+ * too little of @zone is free to compact it or to let a fault take a block, or the attempt
+ * does not pay and is not made to measure its cost.
  */
 bool econ_may_compact(struct econ_compaction *it, struct compact_control *cc,
 		      struct zone *zone)

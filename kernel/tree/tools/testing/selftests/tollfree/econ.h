@@ -75,6 +75,7 @@ void read_from(const char *path, char *text, size_t length);
 void keep(struct kept *files, size_t nr);
 void put_back(struct kept *files, size_t nr);
 long stat_of(const char *model, const char *number);
+long vmstat_of(const char *name);
 long smaps_mib(const void *memory, const char *format);
 long memory_of(const char *name);
 long huge_in(const void *memory);

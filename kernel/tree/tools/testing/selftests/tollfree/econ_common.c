@@ -93,6 +93,16 @@ long smaps_mib(const void *memory, const char *format)
 	return found;
 }
 
+/* A number in /proc/vmstat: "\nNAME ". */
+long vmstat_of(const char *name)
+{
+	char text[16384], *at;
+
+	read_from("/proc/vmstat", text, sizeof(text));
+	at = strstr(text, name);
+	return at ? atol(at + strlen(name)) : -1;
+}
+
 /* Size of the huge pages in a mapping, in MiB. */
 long huge_in(const void *memory)
 {

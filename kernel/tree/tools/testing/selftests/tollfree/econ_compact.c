@@ -144,6 +144,29 @@ static void check_that_losses_are_counted(void)
 	CHECK(write_text(SYSFS "costs/compact_block", "3300000"));
 }
 
+/*
+ * Advised memory does not wait either. Its losses pay for compaction as well, and it requests
+ * none beside them.
+ */
+static void check_that_advised_losses_are_counted(void)
+{
+	struct ledger before;
+	time_t begin = now();
+	long wakes;
+	int huge;
+
+	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
+	do {
+		hold_more();
+		before = ledger_now();
+		wakes = vmstat_of("\ncompact_daemon_wake ");
+		huge = run(FIRST "0 0x800000 " RICH, "touch_advised");
+	} while (huge && now() < begin + PATIENCE);
+	CHECK(!huge && ledger_now().faults >= before.faults + 3);
+	CHECK(vmstat_of("\ncompact_daemon_wake ") == wakes);
+	CHECK(write_text(SYSFS "costs/compact_block", "3300000"));
+}
+
 /* Decisions are counted, and have no effect. */
 static void check_that_it_is_observed(void)
 {
@@ -230,8 +253,10 @@ static void what_is_refused_pays_for_compaction(void)
 	CHECK(write_text(kept[0].path, "0"));
 	CHECK(write_text(kept[1].path, "0"));
 	CHECK(write_text(kept[2].path, "3300000"));
+	CHECK(write_text(THP "defrag", "madvise"));
 	if (CHECK(hold_memory())) {
 		check_that_losses_are_counted();
+		check_that_advised_losses_are_counted();
 		check_that_it_is_observed();
 		check_that_the_poor_wake_nobody();
 		check_that_the_rich_get_a_block();

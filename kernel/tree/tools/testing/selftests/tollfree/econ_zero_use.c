@@ -62,18 +62,9 @@ static int use_memory(void)
 	return zeroed("blocks") != 0;
 }
 
-static long count_of(const char *name)
-{
-	char text[16384], *at;
-
-	read_from("/proc/vmstat", text, sizeof(text));
-	at = strstr(text, name);
-	return at ? atol(at + strlen(name)) : -1;
-}
-
 static void who_needs_memory_has_it(void)
 {
-	long kills = count_of("\noom_kill ");
+	long kills = vmstat_of("\noom_kill ");
 	int status;
 	pid_t pid;
 
@@ -83,7 +74,7 @@ static void who_needs_memory_has_it(void)
 	if (!pid)
 		_exit(use_memory());
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
-	CHECK(count_of("\noom_kill ") == kills);
+	CHECK(vmstat_of("\noom_kill ") == kills);
 	all_are_accounted_for();
 }
 
