@@ -37,6 +37,25 @@ long morsel_pmem_access(const struct morsel_pmem *pmem, u64 page, long pages, vo
 }
 
 /**
+ * morsel_pmem_pfn - page frames of the range
+ * @pmem: the range
+ * @page: the first page
+ * @pages: number of pages
+ * @pfn: set to the first page frame, which stays until the unmount
+ *
+ * Context: any.
+ * Return: as morsel_pmem_access().
+ */
+long morsel_pmem_pfn(const struct morsel_pmem *pmem, u64 page, long pages, pfn_t *pfn)
+{
+	int id = dax_read_lock();
+
+	pages = morsel_pmem_access(pmem, page, pages, NULL, pfn);
+	dax_read_unlock(id);
+	return pages;
+}
+
+/**
  * morsel_pmem_find - find where the range has a page of a file
  * @inode: the file
  * @index: index of the page
@@ -75,16 +94,12 @@ bool morsel_pmem_find_block(const struct inode *inode, pgoff_t index, unsigned l
 {
 	const struct morsel_pmem *pmem = morsel_sb_of(inode->i_sb)->pmem;
 	struct morsel_run run;
-	long found;
-	int id;
 
 	if (index + pages > DIV_ROUND_UP(i_size_read(inode), PAGE_SIZE) ||
 	    morsel_pmem_find(inode, index, &run) || !run.page || run.pages < pages)
 		return false;
-	id = dax_read_lock();
-	found = morsel_pmem_access(pmem, run.page, pages, NULL, pfn);
-	dax_read_unlock(id);
-	return found == (long)pages && IS_ALIGNED(pfn_t_to_pfn(*pfn), pages);
+	return morsel_pmem_pfn(pmem, run.page, pages, pfn) == (long)pages &&
+	       IS_ALIGNED(pfn_t_to_pfn(*pfn), pages);
 }
 
 /* Copy bytes within one page. */

@@ -44,6 +44,7 @@ struct morsel_run {
 long morsel_pmem_access(const struct morsel_pmem *pmem, u64 page, long pages, void **address,
 			pfn_t *pfn);
 
+long morsel_pmem_pfn(const struct morsel_pmem *pmem, u64 page, long pages, pfn_t *pfn);
 int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run);
 bool morsel_pmem_find_block(const struct inode *inode, pgoff_t index, unsigned long pages,
 			    pfn_t *pfn);

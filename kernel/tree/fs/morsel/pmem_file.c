@@ -117,22 +117,16 @@ static vm_fault_t morsel_pmem_copy_page(struct vm_fault *vmf, const struct morse
 static vm_fault_t morsel_pmem_map_page(struct vm_fault *vmf, const struct morsel_run *run)
 {
 	const struct morsel_pmem *pmem = morsel_pmem_of(file_inode(vmf->vma->vm_file));
-	vm_fault_t fault = VM_FAULT_SIGBUS;
 	long pages;
 	pfn_t pfn;
-	int id;
 
 	if (!run->page)
 		return vmf_insert_mixed(vmf->vma, vmf->address,
 					pfn_to_pfn_t(my_zero_pfn(vmf->address)));
-	id = dax_read_lock();
-	pages = morsel_pmem_access(pmem, run->page, 1, NULL, &pfn);
-	if (pages == -EHWPOISON)
-		fault = VM_FAULT_HWPOISON;
-	else if (pages > 0)
-		fault = vmf_insert_mixed(vmf->vma, vmf->address, pfn);
-	dax_read_unlock(id);
-	return fault;
+	pages = morsel_pmem_pfn(pmem, run->page, 1, &pfn);
+	if (pages > 0)
+		return vmf_insert_mixed(vmf->vma, vmf->address, pfn);
+	return pages == -EHWPOISON ? VM_FAULT_HWPOISON : VM_FAULT_SIGBUS;
 }
 
 static vm_fault_t morsel_pmem_fault(struct vm_fault *vmf)

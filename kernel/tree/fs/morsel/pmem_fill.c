@@ -112,18 +112,13 @@ static pte_t morsel_pmem_pte(struct morsel *morsel, pgoff_t index)
 {
 	const struct morsel_pmem *pmem = morsel_sb_of(morsel->inode.i_sb)->pmem;
 	struct morsel_run run;
-	long pages;
 	pfn_t pfn;
-	int id;
 
 	if (morsel_pmem_find(&morsel->inode, index, &run))
 		return __pte(0);
 	if (!run.page)
 		return pte_mkyoung(pte_mkspecial(pfn_pte(my_zero_pfn(0), morsel_pmem_prot())));
-	id = dax_read_lock();
-	pages = morsel_pmem_access(pmem, run.page, 1, NULL, &pfn);
-	dax_read_unlock(id);
-	if (pages < 1)
+	if (morsel_pmem_pfn(pmem, run.page, 1, &pfn) < 1)
 		return __pte(0);
 	return pte_mkyoung(pte_mkdevmap(pfn_pte(pfn_t_to_pfn(pfn), morsel_pmem_prot())));
 }

@@ -40,7 +40,6 @@
 #define MORSEL_INODE_CTIME	56
 #define MORSEL_INODE_RDEV	64
 #define MORSEL_INODE_GENERATION	72
-#define MORSEL_INODES_PER_PAGE	(MORSEL_FORMAT_PAGE / MORSEL_INODE_SLOT)
 
 /* A slot of a name. */
 #define MORSEL_NAME_SLOT	512
@@ -50,7 +49,6 @@
 #define MORSEL_NAME_OTHER	24
 #define MORSEL_NAME_LENGTH	32
 #define MORSEL_NAME_TEXT	64
-#define MORSEL_NAMES_PER_PAGE	(MORSEL_FORMAT_PAGE / MORSEL_NAME_SLOT)
 
 #define MORSEL_PENDING		BIT_ULL(47)
 /* Steps of a second in the low bits of a time. */
@@ -166,14 +164,19 @@ static int morsel_visit_tree(struct morsel_survey *survey, u64 word, u64 payload
 	return morsel_visit(survey, &root, call, arg);
 }
 
-typedef int (*morsel_slots_fn)(struct morsel_survey *survey, const struct morsel_node *node,
-			       const u8 *page);
+/* Slots of a size, and what reads one by its number and place. */
+struct morsel_slots {
+	unsigned int size;
+	int (*read)(struct morsel_survey *survey, u64 number, u64 at, const u8 *slot);
+};
 
 static int morsel_slot_node(struct morsel_survey *survey, const struct morsel_node *node,
 			    void *arg)
 {
-	const morsel_slots_fn *read = arg;
+	const struct morsel_slots *slots = arg;
+	u64 number = node->index * (MORSEL_FORMAT_PAGE / slots->size);
 	u8 *page = survey->buffers[MORSEL_PAGE_BUFFER];
+	unsigned int at;
 	int err;
 
 	if (node->is_block && node->level)
@@ -181,11 +184,15 @@ static int morsel_slot_node(struct morsel_survey *survey, const struct morsel_no
 	err = morsel_take(survey, node->page, 1, node->word);
 	if (err || !node->is_block)
 		return err;
-	return morsel_read_page(survey, node->page, page) ?: (*read)(survey, node, page);
+	err = morsel_read_page(survey, node->page, page);
+	for (at = 0; !err && at < MORSEL_FORMAT_PAGE; at += slots->size, number++)
+		err = slots->read(survey, number, (node->page << MORSEL_FORMAT_SHIFT) + at,
+				  page + at);
+	return err;
 }
 
 /* Read all slots of the tree that a word of page 0 leads to. */
-static int morsel_read_slots(struct morsel_survey *survey, u64 word, morsel_slots_fn read)
+static int morsel_read_slots(struct morsel_survey *survey, u64 word, struct morsel_slots slots)
 {
 	u64 payload;
 	u8 bytes[8];
@@ -195,7 +202,7 @@ static int morsel_read_slots(struct morsel_survey *survey, u64 word, morsel_slot
 		return err;
 	if (!morsel_decode(word, get_unaligned_le64(bytes), &payload))
 		return morsel_damage(survey, word, "the root of the inodes or names is damaged");
-	return morsel_visit_tree(survey, word, payload, morsel_slot_node, &read);
+	return morsel_visit_tree(survey, word, payload, morsel_slot_node, &slots);
 }
 
 /* Inodes */
@@ -303,19 +310,6 @@ static int morsel_read_inode(struct morsel_survey *survey, u64 number, u64 at, c
 	return err;
 }
 
-static int morsel_read_inodes(struct morsel_survey *survey, const struct morsel_node *node,
-			      const u8 *page)
-{
-	u64 number = node->index * MORSEL_INODES_PER_PAGE;
-	unsigned int at;
-	int err = 0;
-
-	for (at = 0; !err && at < MORSEL_FORMAT_PAGE; at += MORSEL_INODE_SLOT, number++)
-		err = morsel_read_inode(survey, number,
-					(node->page << MORSEL_FORMAT_SHIFT) + at, page + at);
-	return err;
-}
-
 static int morsel_compare_record(const void *key, const void *element)
 {
 	u64 number = *(const u64 *)key;
@@ -394,19 +388,6 @@ static int morsel_read_name(struct morsel_survey *survey, u64 number, u64 at, co
 	entry->is_valid = morsel_word(slot, at, MORSEL_NAME_PARENT, &entry->parent) &&
 			  morsel_read_text(slot, at, entry);
 	return 0;
-}
-
-static int morsel_read_names(struct morsel_survey *survey, const struct morsel_node *node,
-			     const u8 *page)
-{
-	u64 number = node->index * MORSEL_NAMES_PER_PAGE;
-	unsigned int at;
-	int err = 0;
-
-	for (at = 0; !err && at < MORSEL_FORMAT_PAGE; at += MORSEL_NAME_SLOT, number++)
-		err = morsel_read_name(survey, number,
-				       (node->page << MORSEL_FORMAT_SHIFT) + at, page + at);
-	return err;
 }
 
 static int morsel_compare_slot(const void *key, const void *element)
@@ -813,9 +794,11 @@ int morsel_survey(struct morsel_survey *survey, struct morsel_medium *medium)
 {
 	*survey = (struct morsel_survey){ .medium = medium };
 	return morsel_survey_prepare(survey) ?:
-	       morsel_read_slots(survey, MORSEL_INODES, morsel_read_inodes) ?:
+	       morsel_read_slots(survey, MORSEL_INODES, (struct morsel_slots){
+				 MORSEL_INODE_SLOT, morsel_read_inode }) ?:
 	       morsel_check_root_directory(survey) ?:
-	       morsel_read_slots(survey, MORSEL_NAMES, morsel_read_names) ?:
+	       morsel_read_slots(survey, MORSEL_NAMES, (struct morsel_slots){
+				 MORSEL_NAME_SLOT, morsel_read_name }) ?:
 	       morsel_check_names(survey) ?:
 	       morsel_check_data(survey);
 }

@@ -586,12 +586,7 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	ksft_print_header();
-	if (access(DEVICE, W_OK))
-		ksft_exit_skip("no %s\n", DEVICE);
-	mkdir("/tmp", 01777);
-	mkdir(MOUNT, 0700);
-	if (mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=/dev/nothing") && errno != ENOENT)
-		ksft_exit_skip("no persistent morsels: %s\n", strerror(errno));
+	need_device();
 	run_tests(lists, ARRAY_SIZE(lists), argv + 1, unmount);
 	finish_tests();
 }

@@ -38,6 +38,7 @@ void make_image(void);
 void write_device(const void *bytes, size_t length, off_t at);
 void write_image(void);
 void write_word(uint64_t offset, uint64_t payload);
+void need_device(void);
 int mount_device(void);
 void mount_image(void);
 void unmount(void);

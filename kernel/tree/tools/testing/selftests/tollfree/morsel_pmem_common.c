@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "morsel_pmem.h"
@@ -91,6 +92,17 @@ void write_word(uint64_t offset, uint64_t payload)
 {
 	image_word(offset, payload);
 	write_device(image + offset, 8, offset);
+}
+
+/* End the program if the device or the kernel's support is missing. */
+void need_device(void)
+{
+	if (access(DEVICE, W_OK))
+		ksft_exit_skip("no %s\n", DEVICE);
+	mkdir("/tmp", 01777);
+	mkdir(MOUNT, 0700);
+	if (mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=/dev/nothing") && errno != ENOENT)
+		ksft_exit_skip("no persistent morsels: %s\n", strerror(errno));
 }
 
 int mount_device(void)

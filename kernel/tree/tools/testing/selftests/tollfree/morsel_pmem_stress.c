@@ -155,12 +155,7 @@ int main(int argc, char **argv)
 	uint64_t begin;
 
 	ksft_print_header();
-	if (access(DEVICE, W_OK))
-		ksft_exit_skip("no %s\n", DEVICE);
-	mkdir("/tmp", 01777);
-	mkdir(MOUNT, 0700);
-	if (mount("none", MOUNT, "morselfs", MS_RDONLY, "pmem=/dev/nothing") && errno != ENOENT)
-		ksft_exit_skip("no persistent morsels: %s\n", strerror(errno));
+	need_device();
 	ksft_set_plan(2);
 	must(getrandom(&seed, sizeof(seed), 0) == sizeof(seed), "getrandom");
 	begin = seed;
