@@ -26,7 +26,7 @@ impl Random {
     }
 
     /// Returns a number in `0..1`, never 0.
-    fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 

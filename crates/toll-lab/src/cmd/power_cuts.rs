@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use serde::Serialize;
+use toll_model::random::Random;
 
 use self::judge::{Files, Tally};
 use crate::error::LabError;
@@ -72,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
     let _lock = files::lock(&files::with_suffix(&directory, ".lock"))?;
     let pmem = directory.with_extension("pmem");
     new_file(&pmem)?;
-    let seed = args.seed.unwrap_or_else(random);
+    let seed = args.seed.unwrap_or_else(new_seed);
     let cuts = Cuts {
         workspace: &workspace,
         built: &built,
@@ -131,13 +132,13 @@ struct Cuts<'a> {
 impl Cuts<'_> {
     fn all(&self, count: u32, seed: u64) -> Result<Tally> {
         let bar = output::progress("power cuts: booting");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut files = Files::default();
         let mut tally = Tally::default();
         let boot = self.boot_time()?;
         for number in 0..count {
             bar.set_message(format!("power cut {number} of {count}"));
-            let after = boot + WINDOW.mul_f64(random.share());
+            let after = boot + WINDOW.mul_f64(random.unit());
             let console = self.cut(&files, after)?;
             let checked = self.check(&mut files, &console, &mut tally);
             checked.map_err(|why| self.failed(number, seed, why, &console))?;
@@ -201,22 +202,7 @@ impl Cuts<'_> {
 }
 
 /// A seed that was not used before.
-fn random() -> u64 {
+fn new_seed() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     since.as_nanos() as u64
-}
-
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    /// A number from 0 to 1.
-    fn share(&mut self) -> f64 {
-        let mut word = self.0 | 1;
-        word ^= word >> 12;
-        word ^= word << 25;
-        word ^= word >> 27;
-        self.0 = word;
-        (word.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
