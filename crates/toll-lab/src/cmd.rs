@@ -4,6 +4,8 @@
 mod adversary;
 mod baseline;
 mod bench;
+mod crash_states;
+mod crashes;
 mod equal;
 mod kernel;
 mod lint;
@@ -65,6 +67,7 @@ enum Command {
     Selftest(selftest::Args),
     Adversary(adversary::Args),
     Outside(outside::Args),
+    CrashStates(crash_states::Args),
     PowerCuts(power_cuts::Args),
     List(list::Args),
     Run(run::Args),
@@ -88,6 +91,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Selftest(args) => selftest::run(&args),
         Command::Adversary(args) => adversary::run(&args),
         Command::Outside(args) => outside::run(&args),
+        Command::CrashStates(args) => crash_states::run(&args),
         Command::PowerCuts(args) => power_cuts::run(&args),
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),

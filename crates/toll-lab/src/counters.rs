@@ -69,6 +69,17 @@ const WRITTEN: [&str; 8] = [
     "huge_pages",
 ];
 
+/// Counters of a scenario's crashes, which are not those of a guest.
+pub const CRASHES: [&str; 7] = [
+    "crash_states",
+    "power_cuts",
+    "lost",
+    "planted",
+    "caught",
+    "interrupted",
+    "done",
+];
+
 /// Whether a section can have a counter of this name.
 pub fn is_known(name: &str) -> bool {
     let miss = name.strip_suffix("_flush_induced").unwrap_or(name);
@@ -78,6 +89,7 @@ pub fn is_known(name: &str) -> bool {
         .find_map(|prefix| name.strip_prefix(prefix));
     SAME.contains(&name)
         || COMPUTED.contains(&name)
+        || CRASHES.contains(&name)
         || MISSES.contains(&miss)
         || shootdowns.is_some_and(|cause| SHOOTDOWNS.contains(&cause))
         || quantile.is_some_and(|quantile| QUANTILES.contains(&quantile))

@@ -89,6 +89,21 @@ fn scenarios_are_listed_as_json() {
     }
 }
 
+/// Ends with the first round of random sequences that reaches the number.
+#[test]
+fn crash_states_are_examined_and_planted_bugs_found() {
+    let output = lab(&["crash-states", "--states", "1000000", "--json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let states = figures["crash_states"].as_u64().unwrap();
+    assert!((1_000_000..1_200_000).contains(&states), "{states}");
+    assert_eq!(figures["lost"], 0);
+    assert_eq!(figures["planted"], 24);
+    assert_eq!(figures["caught"], 24);
+}
+
 #[test]
 fn what_is_not_there_is_named_with_what_is() {
     let said = fails(&["run", "nonsense"], 2);

@@ -31,6 +31,13 @@ pub struct Report {
     pub possible: f64,
 }
 
+impl Report {
+    /// All states that were looked at.
+    pub fn all(&self) -> u64 {
+        self.states + self.second
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         let Report {
@@ -63,6 +70,12 @@ pub struct Violation {
     pub what: String,
     /// States that were looked at before.
     pub states: u64,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "{:?}: {}", self.sequence, self.what)
+    }
 }
 
 /// A search in progress.
@@ -235,7 +248,7 @@ impl Search {
 
     fn violation(&self, what: String) -> Box<Violation> {
         let sequence = self.sequence.clone();
-        let states = self.report.states + self.report.second;
+        let states = self.report.all();
         Box::new(Violation {
             sequence,
             what,

@@ -55,47 +55,70 @@ const PMEM_MIB: u32 = 32;
 /// The time of a cut, from when the guest begins its work.
 const WINDOW: Duration = Duration::from_secs(4);
 
+/// What the cuts showed.
 #[derive(Debug, Serialize)]
-struct Figures {
-    seed: u64,
-    power_cuts: u32,
+pub struct Figures {
+    pub seed: u64,
+    pub power_cuts: u32,
+    /// Cuts that lost something. The first ends the run.
+    pub lost: u64,
     #[serde(flatten)]
-    tally: Tally,
+    pub tally: Tally,
+    #[serde(skip)]
+    error: Option<LabError>,
+}
+
+impl Figures {
+    /// # Errors
+    /// What was lost.
+    pub fn conclude(self) -> Result<()> {
+        self.error.map_or(Ok(()), |error| Err(error.into()))
+    }
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
-    let variant = Variant::find(&workspace, &args.variant, &[])?;
-    let built = build(&workspace, &variant)?;
+    let seed = args.seed.unwrap_or_else(new_seed);
+    let figures = cut(&workspace, &args.variant, args.cuts, seed)?;
+    if args.json {
+        output::json(&figures)?;
+    } else {
+        print(&figures);
+    }
+    figures.conclude()
+}
+
+fn print(figures: &Figures) {
+    println!(
+        "{} power cuts (seed {}), {} in the middle of an operation: {} operations done before \
+         them, {} files read after them, {} lost",
+        figures.power_cuts,
+        figures.seed,
+        figures.tally.interrupted,
+        figures.tally.done,
+        figures.tally.files,
+        figures.lost
+    );
+}
+
+/// Cuts the power of `cuts` guests in turn, or until one has lost something.
+pub fn cut(workspace: &Workspace, variant: &str, cuts: u32, seed: u64) -> Result<Figures> {
+    let variant = Variant::find(workspace, variant, &[])?;
+    let built = build(workspace, &variant)?;
     let mut programs = Program::installed("busybox")?;
     programs.extend(Program::installed("tollfree")?);
     let directory = workspace.cache.join("power-cuts");
     let _lock = files::lock(&files::with_suffix(&directory, ".lock"))?;
     let pmem = directory.with_extension("pmem");
     new_file(&pmem)?;
-    let seed = args.seed.unwrap_or_else(new_seed);
-    let cuts = Cuts {
-        workspace: &workspace,
+    let all = Cuts {
+        workspace,
         built: &built,
         programs: &programs,
         directory: &directory,
         pmem: &pmem,
     };
-    let tally = cuts.all(args.cuts, seed)?;
-    let figures = Figures {
-        seed,
-        power_cuts: args.cuts,
-        tally,
-    };
-    if args.json {
-        return output::json(&figures);
-    }
-    println!(
-        "{} power cuts (seed {seed}), {} in the middle of an operation: {} operations done before \
-         them, {} files read after them, none lost",
-        figures.power_cuts, figures.tally.interrupted, figures.tally.done, figures.tally.files
-    );
-    Ok(())
+    all.cut(cuts, seed)
 }
 
 /// A new file of zeros.
@@ -130,20 +153,30 @@ struct Cuts<'a> {
 }
 
 impl Cuts<'_> {
-    fn all(&self, count: u32, seed: u64) -> Result<Tally> {
+    fn cut(&self, count: u32, seed: u64) -> Result<Figures> {
         let bar = output::progress("power cuts: booting");
         let mut random = Random::new(seed);
         let mut files = Files::default();
-        let mut tally = Tally::default();
+        let mut figures = Figures {
+            seed,
+            power_cuts: 0,
+            lost: 0,
+            tally: Tally::default(),
+            error: None,
+        };
         let boot = self.boot_time()?;
-        for number in 0..count {
+        while figures.power_cuts < count && figures.lost == 0 {
+            let number = figures.power_cuts;
             bar.set_message(format!("power cut {number} of {count}"));
             let after = boot + WINDOW.mul_f64(random.unit());
-            let console = self.cut(&files, after)?;
-            let checked = self.check(&mut files, &console, &mut tally);
-            checked.map_err(|why| self.failed(number, seed, why, &console))?;
+            let console = self.cut_one(&files, after)?;
+            figures.power_cuts += 1;
+            if let Err(why) = self.check(&mut files, &console, &mut figures.tally) {
+                figures.lost = 1;
+                figures.error = Some(self.failed(number, seed, why, &console));
+            }
         }
-        Ok(tally)
+        Ok(figures)
     }
 
     /// Makes an empty range. Returns the time until a guest begins its work.
@@ -155,7 +188,7 @@ impl Cuts<'_> {
         Ok(begun.elapsed())
     }
 
-    fn cut(&self, files: &Files, after: Duration) -> Result<String> {
+    fn cut_one(&self, files: &Files, after: Duration) -> Result<String> {
         let jobs = [Job::shell("work", &files.script())];
         self.guest(&jobs, after).cut(self.workspace)
     }
@@ -202,7 +235,7 @@ impl Cuts<'_> {
 }
 
 /// A seed that was not used before.
-fn new_seed() -> u64 {
+pub fn new_seed() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     since.as_nanos() as u64
 }

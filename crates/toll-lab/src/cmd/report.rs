@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 
+use super::crashes;
 use super::run::RunArgs;
 use crate::error::LabError;
 use crate::report::{self, Missing, Part, Report, Stored};
@@ -103,7 +104,12 @@ fn measured(workspace: &Workspace, args: &Args, scenarios: Vec<Scenario>) -> Res
             resumes: true,
         };
         match run_all(workspace, &request) {
-            Ok(results) => report.parts.push(Part::new(scenario, results)),
+            Ok(mut results) => {
+                if let Err(error) = crashes::add(workspace, &request, &mut results) {
+                    output::note(format_args!("{}: {error:#}", scenario.name));
+                }
+                report.parts.push(Part::new(scenario, results));
+            }
             Err(error) => {
                 output::note(format_args!("{}: {error:#}", scenario.name));
                 report.missing.push(Missing {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
+use super::crashes;
 use crate::error::LabError;
 use crate::output;
 use crate::preset::Preset;
@@ -127,23 +128,22 @@ fn percent(text: &str) -> Result<f64, String> {
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
     let scenario = Scenario::find(&workspace, &args.scenario)?;
-    let results = run_all(
-        &workspace,
-        &Request {
-            scenario: &scenario,
-            size: args.how.size(),
-            variants: match args.variant.is_empty() {
-                true => &scenario.variants,
-                false => &args.variant,
-            },
-            config: &args.config,
-            policies: &args.policy,
-            rounds: args.how.rounds(),
-            jobs: args.how.jobs(),
-            preset: &args.how.preset()?,
-            resumes: args.resume,
+    let request = Request {
+        scenario: &scenario,
+        size: args.how.size(),
+        variants: match args.variant.is_empty() {
+            true => &scenario.variants,
+            false => &args.variant,
         },
-    )?;
+        config: &args.config,
+        policies: &args.policy,
+        rounds: args.how.rounds(),
+        jobs: args.how.jobs(),
+        preset: &args.how.preset()?,
+        resumes: args.resume,
+    };
+    let mut results = run_all(&workspace, &request)?;
+    let crashes = crashes::add(&workspace, &request, &mut results);
     if let Some(path) = &args.output {
         keep(&results, path)?;
     }
@@ -154,6 +154,7 @@ pub fn run(args: &Args) -> Result<()> {
         true => output::json(&results)?,
         false => print(args, &results),
     }
+    crashes?;
     judge(args, &results)
 }
 

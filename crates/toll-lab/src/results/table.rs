@@ -4,6 +4,7 @@
 use toll_model::plan::Estimate;
 
 use super::{Entry, Results};
+use crate::counters::CRASHES;
 
 /// Counters shown by default, in this order; the others need --all.
 const SHOWN: [&str; 32] = [
@@ -160,7 +161,7 @@ fn names(entries: &[&Entry], is_all: bool) -> Vec<String> {
 
 /// Whether a table shows a counter by default.
 pub fn is_shown(counter: &str) -> bool {
-    SHOWN.contains(&counter) || counter.starts_with("note_")
+    SHOWN.contains(&counter) || CRASHES.contains(&counter) || counter.starts_with("note_")
 }
 
 fn value(estimate: Option<&Estimate>) -> String {

@@ -157,9 +157,22 @@ pub struct Form {
     pub disks: Vec<DiskSpec>,
     #[serde(rename = "job")]
     pub jobs: Vec<JobText>,
+    /// Crashes of persistent memory, beside the guests.
+    pub crashes: Option<Crashes>,
     /// Goals of this form only.
     #[serde(default, rename = "goal")]
     pub goals: Vec<Goal>,
+}
+
+/// What `toll-lab crash-states` and `toll-lab power-cuts` do, as sections of these names.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crashes {
+    /// The kernel of the guests. Without it in a run there are no crashes.
+    pub variant: String,
+    /// The least number of crash states.
+    pub states: u64,
+    pub power_cuts: u32,
 }
 
 fn stock() -> Vec<String> {

@@ -79,6 +79,11 @@ impl Scenario {
                 let is_one_thread = self.lines && self.machine(size).icount;
                 is_one_thread.then(|| "lines: requires CPUs that run in parallel".to_owned())
             })
+            .or_else(|| {
+                let variant = &form.crashes.as_ref()?.variant;
+                let unknown = self.unknown_variant(variant)?;
+                Some(format!("crashes: {unknown}"))
+            })
             .or_else(|| self.disks(size).iter().find_map(DiskSpec::problem))
             .map(in_form)
     }

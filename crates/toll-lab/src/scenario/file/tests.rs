@@ -42,6 +42,23 @@ fn forms_may_have_a_machine_of_their_own() {
 }
 
 #[test]
+fn crashes_name_a_known_variant() {
+    let crashes = |variant: &str| {
+        let line = format!("crashes = {{ variant = {variant:?}, states = 5, power_cuts = 3 }}");
+        GOOD.replacen("within = 20", &format!("within = 20\n{line}"), 1)
+    };
+    let scenario = Scenario::parse(&crashes("tollfree")).unwrap();
+    let found = scenario.form(Size::Short).crashes.as_ref().unwrap();
+    assert_eq!((found.states, found.power_cuts), (5, 3));
+    assert!(scenario.form(Size::Full).crashes.is_none());
+    let why = Scenario::parse(&crashes("patched")).unwrap_err();
+    assert!(
+        why.starts_with("short: crashes: patched: no such variant"),
+        "{why}"
+    );
+}
+
+#[test]
 fn without_policies_there_is_the_default() {
     let text: String = GOOD
         .lines()
