@@ -28,14 +28,60 @@
 #define MORSEL_ROOT_SEALS(payload)	((payload) >> 44 & 15)
 #define MORSEL_ROOT_SEALED		BIT_ULL(47)
 
+/* Places of the root words. */
+#define MORSEL_INODES		256
+#define MORSEL_NAMES		264
+
+/* A slot of an inode: its size, and the places of its words. */
+#define MORSEL_INODE_SLOT	128
+#define MORSEL_INODE_MODE	0
+#define MORSEL_INODE_UID	8
+#define MORSEL_INODE_GID	16
+#define MORSEL_INODE_SIZE	24
+#define MORSEL_INODE_ROOT	32
+#define MORSEL_INODE_XATTR	40
+#define MORSEL_INODE_MTIME	48
+#define MORSEL_INODE_CTIME	56
+#define MORSEL_INODE_RDEV	64
+#define MORSEL_INODE_GENERATION	72
+
+/* A slot of a name. */
+#define MORSEL_NAME_SLOT	512
+#define MORSEL_NAME_INODE	0
+#define MORSEL_NAME_PARENT	8
+#define MORSEL_NAME_FROM	16
+#define MORSEL_NAME_OTHER	24
+#define MORSEL_NAME_LENGTH	32
+#define MORSEL_NAME_TEXT	64
+
+#define MORSEL_PENDING		BIT_ULL(47)
+
+/* Header of extended attributes, and of one. */
+#define MORSEL_XATTR_HEADER	16U
+#define MORSEL_XATTR_LENGTHS	4
+
+/* Place of a word in a page, for the table that has it at a slot. */
+#define MORSEL_WORD_AT(page, slot) \
+	(((u64)(page) << MORSEL_FORMAT_SHIFT) + (slot) * sizeof(u64))
+
 /**
- * struct morsel_medium - a range that can be read
+ * struct morsel_medium - a range that can be read, and maybe changed
  * @read: copy bytes of the range within one page; return 0 or -EIO
+ * @write: store bytes within one page, and flush them; 8 aligned bytes are one store;
+ *	return 0 or -EIO
+ * @zero: store zeros to a number of pages, and flush them; return 0 or -EIO
+ * @fence: wait until what was flushed is persistent
+ * @is_held: whether a device or a pipe holds one of some free pages; may be NULL
  * @pages: number of pages that are there; once the superblock is read, the recorded number
  */
 struct morsel_medium {
 	int (*read)(const struct morsel_medium *medium, u64 offset, void *buffer,
 		    size_t length);
+	int (*write)(const struct morsel_medium *medium, u64 offset, const void *bytes,
+		     size_t length);
+	int (*zero)(const struct morsel_medium *medium, u64 page, u64 pages);
+	void (*fence)(const struct morsel_medium *medium);
+	bool (*is_held)(const struct morsel_medium *medium, u64 page, u64 pages);
 	u64 pages;
 };
 
@@ -81,6 +127,36 @@ const char *morsel_child_node(const struct morsel_node *table, unsigned int slot
 			      u64 pages, struct morsel_node *child);
 int morsel_find_node(const struct morsel_medium *medium, u64 root, u64 index,
 		     struct morsel_node *node);
+
+/**
+ * struct morsel_slot_page - a page of slots of inodes or names
+ * @index: its index in the tree
+ * @page: its page of the range
+ * @used: a bit for each slot that is not free
+ */
+struct morsel_slot_page {
+	u64 index;
+	u64 page;
+	u32 used;
+};
+
+/**
+ * struct morsel_slots - the tree of the inodes or of the names
+ * @word: place of the root word
+ * @root: its payload
+ * @size: size of a slot
+ * @pages: the pages, by index
+ * @nr: number of pages
+ * @first: no page before this one has a free slot
+ */
+struct morsel_slots {
+	u64 word;
+	u64 root;
+	unsigned int size;
+	struct morsel_slot_page *pages;
+	u64 nr;
+	u64 first;
+};
 
 /**
  * struct morsel_record - an inode of a range
@@ -160,6 +236,8 @@ struct morsel_entry {
  * struct morsel_survey - what a range holds
  * @medium: the range
  * @super: its superblock
+ * @inode_slots: the tree of the inodes
+ * @name_slots: the tree of the names
  * @records: inodes, by number
  * @nr_records: number of inodes
  * @entries: slots of names in use, by number
@@ -176,6 +254,8 @@ struct morsel_entry {
 struct morsel_survey {
 	struct morsel_medium *medium;
 	struct morsel_super super;
+	struct morsel_slots inode_slots;
+	struct morsel_slots name_slots;
 	struct morsel_record *records;
 	u64 nr_records;
 	struct morsel_entry *entries;
@@ -204,6 +284,7 @@ struct morsel_xattr {
 
 bool morsel_xattrs_are_valid(const u8 *page, u64 number);
 bool morsel_next_xattr(const u8 *page, unsigned int *at, struct morsel_xattr *xattr);
+int morsel_make_room(void **array, u64 nr, size_t size);
 int morsel_survey(struct morsel_survey *survey, struct morsel_medium *medium);
 void morsel_survey_free(struct morsel_survey *survey);
 struct morsel_record *morsel_survey_record(const struct morsel_survey *survey, u64 number);

@@ -24,40 +24,9 @@
 
 #include "format.h"
 
-/* Places of the root words. */
-#define MORSEL_INODES		256
-#define MORSEL_NAMES		264
-
-/* A slot of an inode: its size, and the places of its words. */
-#define MORSEL_INODE_SLOT	128
-#define MORSEL_INODE_MODE	0
-#define MORSEL_INODE_UID	8
-#define MORSEL_INODE_GID	16
-#define MORSEL_INODE_SIZE	24
-#define MORSEL_INODE_ROOT	32
-#define MORSEL_INODE_XATTR	40
-#define MORSEL_INODE_MTIME	48
-#define MORSEL_INODE_CTIME	56
-#define MORSEL_INODE_RDEV	64
-#define MORSEL_INODE_GENERATION	72
-
-/* A slot of a name. */
-#define MORSEL_NAME_SLOT	512
-#define MORSEL_NAME_INODE	0
-#define MORSEL_NAME_PARENT	8
-#define MORSEL_NAME_FROM	16
-#define MORSEL_NAME_OTHER	24
-#define MORSEL_NAME_LENGTH	32
-#define MORSEL_NAME_TEXT	64
-
-#define MORSEL_PENDING		BIT_ULL(47)
 /* Steps of a second in the low bits of a time. */
 #define MORSEL_TIME_STEPS	10000
 #define MORSEL_TIME_MASK	(BIT_ULL(14) - 1)
-
-/* Header of extended attributes, and of one. */
-#define MORSEL_XATTR_HEADER	16U
-#define MORSEL_XATTR_LENGTHS	4
 
 /* Buffers of tables, and of a page of slots or content. */
 #define MORSEL_PAGE_BUFFER	MORSEL_TOP_LEVEL
@@ -83,8 +52,16 @@ static int morsel_read_page(struct morsel_survey *survey, u64 page, void *buffer
 	return err;
 }
 
-/* Make room for one more element. The size doubles. */
-static int morsel_make_room(void **array, u64 nr, size_t size)
+/**
+ * morsel_make_room - make room for one more element
+ * @array: the array; its size doubles
+ * @nr: number of its elements
+ * @size: size of an element
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int morsel_make_room(void **array, u64 nr, size_t size)
 {
 	void *larger;
 
@@ -164,17 +141,31 @@ static int morsel_visit_tree(struct morsel_survey *survey, u64 word, u64 payload
 	return morsel_visit(survey, &root, call, arg);
 }
 
-/* Slots of a size, and what reads one by its number and place. */
-struct morsel_slots {
-	unsigned int size;
+/* Slots, and what reads one by its number and place. */
+struct morsel_slot_reader {
+	struct morsel_slots *slots;
 	int (*read)(struct morsel_survey *survey, u64 number, u64 at, const u8 *slot);
 };
+
+/* Note a page of slots. */
+static int morsel_note_slots(struct morsel_slots *slots, const struct morsel_node *node)
+{
+	int err = morsel_make_room((void **)&slots->pages, slots->nr, sizeof(*slots->pages));
+
+	if (!err)
+		slots->pages[slots->nr++] = (struct morsel_slot_page){
+			.index = node->index,
+			.page = node->page,
+		};
+	return err;
+}
 
 static int morsel_slot_node(struct morsel_survey *survey, const struct morsel_node *node,
 			    void *arg)
 {
-	const struct morsel_slots *slots = arg;
-	u64 number = node->index * (MORSEL_FORMAT_PAGE / slots->size);
+	const struct morsel_slot_reader *reader = arg;
+	unsigned int size = reader->slots->size;
+	u64 number = node->index * (MORSEL_FORMAT_PAGE / size);
 	u8 *page = survey->buffers[MORSEL_PAGE_BUFFER];
 	unsigned int at;
 	int err;
@@ -184,25 +175,27 @@ static int morsel_slot_node(struct morsel_survey *survey, const struct morsel_no
 	err = morsel_take(survey, node->page, 1, node->word);
 	if (err || !node->is_block)
 		return err;
-	err = morsel_read_page(survey, node->page, page);
-	for (at = 0; !err && at < MORSEL_FORMAT_PAGE; at += slots->size, number++)
-		err = slots->read(survey, number, (node->page << MORSEL_FORMAT_SHIFT) + at,
-				  page + at);
+	err = morsel_note_slots(reader->slots, node) ?:
+	      morsel_read_page(survey, node->page, page);
+	for (at = 0; !err && at < MORSEL_FORMAT_PAGE; at += size, number++)
+		err = reader->read(survey, number, (node->page << MORSEL_FORMAT_SHIFT) + at,
+				   page + at);
 	return err;
 }
 
-/* Read all slots of the tree that a word of page 0 leads to. */
-static int morsel_read_slots(struct morsel_survey *survey, u64 word, struct morsel_slots slots)
+/* Read all slots of a tree. */
+static int morsel_read_slots(struct morsel_survey *survey, struct morsel_slot_reader reader)
 {
-	u64 payload;
+	struct morsel_slots *slots = reader.slots;
 	u8 bytes[8];
-	int err = survey->medium->read(survey->medium, word, bytes, sizeof(bytes));
+	int err = survey->medium->read(survey->medium, slots->word, bytes, sizeof(bytes));
 
 	if (err)
 		return err;
-	if (!morsel_decode(word, get_unaligned_le64(bytes), &payload))
-		return morsel_damage(survey, word, "the root of the inodes or names is damaged");
-	return morsel_visit_tree(survey, word, payload, morsel_slot_node, &slots);
+	if (!morsel_decode(slots->word, get_unaligned_le64(bytes), &slots->root))
+		return morsel_damage(survey, slots->word,
+				     "the root of the inodes or names is damaged");
+	return morsel_visit_tree(survey, slots->word, slots->root, morsel_slot_node, &reader);
 }
 
 /* Inodes */
@@ -792,13 +785,17 @@ static int morsel_check_root_directory(struct morsel_survey *survey)
  */
 int morsel_survey(struct morsel_survey *survey, struct morsel_medium *medium)
 {
-	*survey = (struct morsel_survey){ .medium = medium };
+	*survey = (struct morsel_survey){
+		.medium = medium,
+		.inode_slots = { .word = MORSEL_INODES, .size = MORSEL_INODE_SLOT },
+		.name_slots = { .word = MORSEL_NAMES, .size = MORSEL_NAME_SLOT },
+	};
 	return morsel_survey_prepare(survey) ?:
-	       morsel_read_slots(survey, MORSEL_INODES, (struct morsel_slots){
-				 MORSEL_INODE_SLOT, morsel_read_inode }) ?:
+	       morsel_read_slots(survey, (struct morsel_slot_reader){
+				 &survey->inode_slots, morsel_read_inode }) ?:
 	       morsel_check_root_directory(survey) ?:
-	       morsel_read_slots(survey, MORSEL_NAMES, (struct morsel_slots){
-				 MORSEL_NAME_SLOT, morsel_read_name }) ?:
+	       morsel_read_slots(survey, (struct morsel_slot_reader){
+				 &survey->name_slots, morsel_read_name }) ?:
 	       morsel_check_names(survey) ?:
 	       morsel_check_data(survey);
 }
@@ -811,6 +808,8 @@ int morsel_survey(struct morsel_survey *survey, struct morsel_medium *medium)
  */
 void morsel_survey_free(struct morsel_survey *survey)
 {
+	kvfree(survey->inode_slots.pages);
+	kvfree(survey->name_slots.pages);
 	kvfree(survey->records);
 	kvfree(survey->entries);
 	kvfree(survey->names);

@@ -10,6 +10,12 @@ static inline void bitmap_set(unsigned long *bits, unsigned int first, unsigned 
 		test_and_set_bit(first, bits);
 }
 
+static inline void bitmap_clear(unsigned long *bits, unsigned int first, unsigned int count)
+{
+	for (; count--; first++)
+		bits[first / BITS_PER_LONG] &= ~(1UL << first % BITS_PER_LONG);
+}
+
 static inline unsigned long bitmap_weight(const unsigned long *bits, unsigned int count)
 {
 	unsigned long set = 0;

@@ -12,4 +12,12 @@ static inline unsigned long find_next_bit(const unsigned long *bits, unsigned lo
 	return at;
 }
 
+static inline unsigned long find_next_zero_bit(const unsigned long *bits, unsigned long end,
+					       unsigned long at)
+{
+	while (at < end && bits[at / BITS_PER_LONG] >> at % BITS_PER_LONG & 1)
+		at++;
+	return at;
+}
+
 #endif

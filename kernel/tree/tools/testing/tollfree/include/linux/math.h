@@ -9,4 +9,7 @@
 	((n) + divisor - 1) / divisor;	\
 })
 
+#define round_up(n, d)		(DIV_ROUND_UP(n, d) * (d))
+#define round_down(n, d)	((n) - (n) % (d))
+
 #endif

@@ -30,6 +30,11 @@ static inline u64 get_unaligned_le64(const void *at)
 	return value;
 }
 
+static inline void put_unaligned_le32(u32 value, void *at)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
 static inline void put_unaligned_le64(u64 value, void *at)
 {
 	memcpy(at, &value, sizeof(value));
