@@ -100,8 +100,8 @@ Examples:
   tollfree morsel mkfs morsels.img --size 1G
   sudo tollfree morsel mkfs /dev/pmem0
 
-For persistent memory, which the queue's kernel mounts for reading (ro,pmem=DEVICE); `put --to`
-puts files there. What is not empty is refused without --force; a device that is in use is refused
+For persistent memory, which the queue's kernel mounts (pmem=DEVICE); `put --to` puts files into
+one that is not mounted. What is not empty is refused without --force; a device that is in use is refused
 in any case.")]
     Mkfs(image::mkfs::Args),
     #[command(after_help = "\

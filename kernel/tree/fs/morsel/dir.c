@@ -8,6 +8,7 @@
 #include <linux/string.h>
 
 #include "internal.h"
+#include "pmem.h"
 
 static const struct inode_operations morsel_dir_operations, morsel_link_operations,
 	morsel_special_operations;
@@ -82,6 +83,14 @@ static void morsel_add_name(struct inode *dir, struct dentry *dentry,
 	/* Names exist only in the dentry cache: pin the dentry. */
 	dget(dentry);
 	inode_set_mtime_to_ts(dir, inode_set_ctime_current(dir));
+	morsel_pmem_touch(dir);
+}
+
+/* Drop an inode that could not be made. */
+static void morsel_drop_new(struct inode *inode)
+{
+	clear_nlink(inode);
+	iput(inode);
 }
 
 static int morsel_mknod(struct mnt_idmap *idmap, struct inode *dir,
@@ -92,9 +101,10 @@ static int morsel_mknod(struct mnt_idmap *idmap, struct inode *dir,
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
-	err = morsel_init_security(inode, dir, &dentry->d_name);
+	err = morsel_init_security(inode, dir, &dentry->d_name) ?:
+	      morsel_pmem_create(dir, dentry, inode);
 	if (err) {
-		iput(inode);
+		morsel_drop_new(inode);
 		return err;
 	}
 	morsel_add_name(dir, dentry, inode);
@@ -128,8 +138,9 @@ static int morsel_symlink(struct mnt_idmap *idmap, struct inode *dir,
 	inode->i_size = strlen(target);
 	inode->i_link = kmemdup(target, inode->i_size + 1, GFP_KERNEL_ACCOUNT);
 	err = inode->i_link ? morsel_init_security(inode, dir, &dentry->d_name) : -ENOMEM;
+	err = err ?: morsel_pmem_create(dir, dentry, inode);
 	if (err) {
-		iput(inode);
+		morsel_drop_new(inode);
 		return err;
 	}
 	morsel_add_name(dir, dentry, inode);
@@ -144,9 +155,9 @@ static int morsel_tmpfile(struct mnt_idmap *idmap, struct inode *dir,
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
-	err = morsel_init_security(inode, dir, NULL);
+	err = morsel_init_security(inode, dir, NULL) ?: morsel_pmem_create(dir, NULL, inode);
 	if (err) {
-		iput(inode);
+		morsel_drop_new(inode);
 		return err;
 	}
 	d_tmpfile(file, inode);
@@ -157,18 +168,41 @@ static int morsel_link(struct dentry *old, struct inode *dir,
 		       struct dentry *dentry)
 {
 	/* The first link of an O_TMPFILE inode was charged with the inode. */
-	if (d_inode(old)->i_nlink &&
-	    !morsel_charge_inode(morsel_sb_of(dir->i_sb)))
+	bool is_more = d_inode(old)->i_nlink;
+	int err;
+
+	if (is_more && !morsel_charge_inode(morsel_sb_of(dir->i_sb)))
 		return -ENOSPC;
-	return simple_link(old, dir, dentry);
+	err = morsel_pmem_link(dir, dentry, d_inode(old)) ?: simple_link(old, dir, dentry);
+	if (err && is_more)
+		percpu_counter_dec(&morsel_sb_of(dir->i_sb)->inodes);
+	morsel_pmem_touch(d_inode(old));
+	morsel_pmem_touch(dir);
+	return err;
 }
 
 static int morsel_unlink(struct inode *dir, struct dentry *dentry)
 {
+	int err = morsel_pmem_unlink(dentry);
+
+	if (err)
+		return err;
 	/* The last link is uncharged with the inode. */
 	if (d_inode(dentry)->i_nlink > 1)
 		percpu_counter_dec(&morsel_sb_of(dir->i_sb)->inodes);
-	return simple_unlink(dir, dentry);
+	err = simple_unlink(dir, dentry);
+	morsel_pmem_touch(d_inode(dentry));
+	morsel_pmem_touch(dir);
+	return err;
+}
+
+static int morsel_rmdir(struct inode *dir, struct dentry *dentry)
+{
+	int err = simple_empty(dentry) ? morsel_pmem_unlink(dentry) : -ENOTEMPTY;
+
+	err = err ?: simple_rmdir(dir, dentry);
+	morsel_pmem_touch(dir);
+	return err;
 }
 
 static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_dir,
@@ -178,12 +212,24 @@ static int morsel_rename(struct mnt_idmap *idmap, struct inode *old_dir,
 	struct inode *replaced = flags & RENAME_EXCHANGE ? NULL : d_inode(new);
 	int err;
 
+	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE))
+		return -EINVAL;
+	if (replaced && !simple_empty(new))
+		return -ENOTEMPTY;
+	err = morsel_pmem_rename(old, new_dir, new, flags);
+	if (err)
+		return err;
 	if (replaced)
 		ihold(replaced);
 	err = simple_rename(idmap, old_dir, old, new_dir, new, flags);
 	/* The replaced inode has lost a link, but not its last one. */
 	if (replaced && !err && !S_ISDIR(replaced->i_mode) && replaced->i_nlink)
 		percpu_counter_dec(&morsel_sb_of(replaced->i_sb)->inodes);
+	morsel_pmem_touch(d_inode(old));
+	morsel_pmem_touch(old_dir);
+	morsel_pmem_touch(new_dir);
+	if (d_really_is_positive(new))
+		morsel_pmem_touch(d_inode(new));
 	if (replaced)
 		iput(replaced);
 	return err;
@@ -196,20 +242,23 @@ static const struct inode_operations morsel_dir_operations = {
 	.unlink = morsel_unlink,
 	.symlink = morsel_symlink,
 	.mkdir = morsel_mkdir,
-	.rmdir = simple_rmdir,
+	.rmdir = morsel_rmdir,
 	.mknod = morsel_mknod,
 	.rename = morsel_rename,
 	.tmpfile = morsel_tmpfile,
+	.setattr = morsel_setattr,
 	.listxattr = morsel_list_xattrs,
 	.set_acl = morsel_set_acl,
 };
 
 static const struct inode_operations morsel_link_operations = {
 	.get_link = simple_get_link,
+	.setattr = morsel_setattr,
 	.listxattr = morsel_list_xattrs,
 };
 
 static const struct inode_operations morsel_special_operations = {
+	.setattr = morsel_setattr,
 	.listxattr = morsel_list_xattrs,
 	.set_acl = morsel_set_acl,
 };

@@ -187,8 +187,17 @@ out:
 	return done;
 }
 
-/* Transfers with O_DIRECT copy, as all others do: there is no cache to bypass. */
-static int morsel_open_file(struct inode *inode, struct file *file)
+/**
+ * morsel_open_file - open a morsel
+ * @inode: its inode
+ * @file: the new file
+ *
+ * Transfers with O_DIRECT copy, as all others do: there is no cache to bypass.
+ *
+ * Context: may sleep.
+ * Return: what generic_file_open() returns.
+ */
+int morsel_open_file(struct inode *inode, struct file *file)
 {
 	file->f_mode |= FMODE_CAN_ODIRECT;
 	return generic_file_open(inode, file);
@@ -265,15 +274,24 @@ static void morsel_remove_range(struct morsel *morsel, pgoff_t first, pgoff_t en
 		first = morsel_remove_some(morsel, first, end, with_copies);
 }
 
-static int morsel_resize(struct morsel *morsel, loff_t size)
+static int morsel_may_resize(const struct morsel *morsel, loff_t size)
 {
-	struct inode *inode = &morsel->inode;
-	loff_t old = i_size_read(inode);
+	loff_t old = i_size_read(&morsel->inode);
 
 	if (size < old && morsel->seals & F_SEAL_SHRINK)
 		return -EPERM;
 	if (size > old && morsel->seals & F_SEAL_GROW)
 		return -EPERM;
+	return 0;
+}
+
+static int morsel_resize(struct morsel *morsel, loff_t size)
+{
+	struct inode *inode = &morsel->inode;
+	loff_t old = i_size_read(inode);
+
+	if (morsel_sb_of(inode->i_sb)->pmem)
+		return morsel_pmem_resize(inode, size);
 	if (size > old)
 		morsel_grow(morsel, size);
 	if (size >= old)
@@ -284,8 +302,16 @@ static int morsel_resize(struct morsel *morsel, loff_t size)
 	return 0;
 }
 
-static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
-			  struct iattr *attr)
+/**
+ * morsel_setattr - change attributes of an inode of any type
+ * @idmap: mapping of ids of the mount
+ * @dentry: a name of the inode
+ * @attr: the attributes
+ *
+ * Context: may sleep; the lock of the inode is held.
+ * Return: 0, -EPERM if a seal forbids it, or another error.
+ */
+int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);
 	int err = setattr_prepare(idmap, dentry, attr);
@@ -298,7 +324,8 @@ static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	if (attr->ia_valid & ATTR_SIZE) {
 		loff_t old = i_size_read(inode);
 
-		err = morsel_resize(morsel_of(inode), attr->ia_size);
+		err = morsel_may_resize(morsel_of(inode), attr->ia_size) ?:
+		      morsel_resize(morsel_of(inode), attr->ia_size);
 		if (err)
 			return err;
 		if (attr->ia_size != old)
@@ -306,7 +333,7 @@ static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 					      inode_set_ctime_current(inode));
 	}
 	setattr_copy(idmap, inode, attr);
-	return 0;
+	return morsel_pmem_save(inode);
 }
 
 static int morsel_getattr(struct mnt_idmap *idmap, const struct path *path,

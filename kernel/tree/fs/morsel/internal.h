@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/morsel.h>
+#include <linux/mutex.h>
 #include <linux/percpu_counter.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
@@ -64,7 +65,12 @@ struct morsel_sb {
  *	is sealed
  * @xattrs: extended attributes
  * @xattr_bytes: memory that they take, protected by the lock of the inode
- * @root: payload of the root word, in persistent memory
+ * @at: place of its inode in persistent memory, 0 if there is none
+ * @root: payload of the root word there
+ * @xattr_page: page of the extended attributes there, or 0
+ * @adding: serialises changes of the tree there, but not with its removal
+ * @writers: number of mappings there that may write
+ * @written: 2 MiB that they may have written, by index
  */
 struct morsel {
 	struct inode inode;
@@ -76,7 +82,12 @@ struct morsel {
 	pgoff_t whole;
 	struct simple_xattrs xattrs;
 	size_t xattr_bytes;
+	u64 at;
 	u64 root;
+	u64 xattr_page;
+	struct mutex adding; /* before the locks of struct morsel_range */
+	atomic_t writers;
+	struct xarray written;
 };
 
 /**
@@ -133,6 +144,10 @@ enum morsel_count {
 	MORSEL_BROKEN,
 	MORSEL_CLOSED,
 	MORSEL_BUILT,
+	MORSEL_ADDED_SMALL,
+	MORSEL_ADDED_LARGE,
+	MORSEL_WRITTEN_BACK,
+	MORSEL_RECOVERED,
 	MORSEL_COUNTS,
 };
 
@@ -248,6 +263,9 @@ struct inode *morsel_new_inode(struct super_block *super, const struct inode *di
 			       umode_t mode, dev_t device);
 
 /* file.c */
+
+int morsel_open_file(struct inode *inode, struct file *file);
+int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 
 extern const struct file_operations morsel_file_operations;
 extern const struct inode_operations morsel_file_inode_operations;

@@ -98,7 +98,9 @@ static bool morsel_can_attach(const struct vm_area_struct *vma, bool sealed)
 		return false;
 	if (sealed)
 		return (flags & (VM_READ | VM_WRITE)) == VM_READ;
-	return morsel_would_write(flags);
+	/* What is open in persistent memory has no tables in memory. */
+	return morsel_would_write(flags) &&
+	       !morsel_sb_of(file_inode(vma->vm_file)->i_sb)->pmem;
 }
 
 /**

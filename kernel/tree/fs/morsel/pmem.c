@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mounts of persistent memory, for reading.
+ * Mounts of persistent memory, and access to it.
  *
  * The range is that of a block device with DAX and page structures (fsdax). What is read
  * from it is copied with recovery from machine checks, and checked: the content of the
@@ -14,6 +14,7 @@
 #include <linux/memremap.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/unaligned.h>
 
 #include "../internal.h"
 #include "pmem.h"
@@ -55,6 +56,27 @@ long morsel_pmem_pfn(const struct morsel_pmem *pmem, u64 page, long pages, pfn_t
 	return pages;
 }
 
+/* A hole: @node is the lowest node that exists there, if the root is high enough. */
+static void morsel_set_hole(const struct morsel_node *node, u64 root, pgoff_t index,
+			    struct morsel_run *run)
+{
+	struct morsel_node top;
+	u64 span;
+
+	morsel_root_node(0, root, &top);
+	*run = (struct morsel_run){
+		.pages = MORSEL_MOST_BYTES >> MORSEL_FORMAT_SHIFT,
+		.level = MORSEL_TOP_LEVEL,
+	};
+	if (top.page && index < morsel_span_of(top.level)) {
+		run->level = node->level - 1;
+		span = morsel_span_of(run->level);
+		run->pages = span - (index & (span - 1));
+	} else if (top.page && !top.level && index < PMD_PAGES) {
+		run->level = 0;
+	}
+}
+
 /**
  * morsel_pmem_find - find where the range has a page of a file
  * @inode: the file
@@ -70,11 +92,16 @@ int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run
 	struct morsel_node node;
 	int err = morsel_find_node(medium, morsel_of(inode)->root, index, &node);
 
-	*run = (struct morsel_run){ .pages = 1 };
-	if (err || !node.page)
+	if (err)
 		return err;
-	run->page = node.page + (index - node.index);
-	run->pages = morsel_node_pages(&node) - (index - node.index);
+	if (!node.page) {
+		morsel_set_hole(&node, morsel_of(inode)->root, index, run);
+		return 0;
+	}
+	*run = (struct morsel_run){
+		.page = node.page + (index - node.index),
+		.pages = morsel_node_pages(&node) - (index - node.index),
+	};
 	return 0;
 }
 
@@ -117,6 +144,107 @@ static int morsel_pmem_read(const struct morsel_medium *medium, u64 offset, void
 	return err;
 }
 
+/* Changing */
+
+/* Store bytes within one page, and flush them. A word is one store. */
+static int morsel_pmem_write(const struct morsel_medium *medium, u64 offset, const void *bytes,
+			     size_t length)
+{
+	const struct morsel_pmem *pmem = container_of(medium, struct morsel_pmem, medium);
+	int err = -EIO, id = dax_read_lock();
+	void *address;
+
+	if (morsel_pmem_access(pmem, offset >> PAGE_SHIFT, 1, &address, NULL) > 0) {
+		address += offset_in_page(offset);
+		if (length == sizeof(u64))
+			WRITE_ONCE(*(u64 *)address, get_unaligned((const u64 *)bytes));
+		else
+			memcpy(address, bytes, length);
+		dax_flush(pmem->dax, address, length);
+		err = 0;
+	}
+	dax_read_unlock(id);
+	return err;
+}
+
+/**
+ * morsel_pmem_zero_bytes - store zeros, and flush them
+ * @pmem: the memory
+ * @at: place in the range
+ * @length: number of bytes, which are adjacent in the memory
+ *
+ * Context: may sleep; a fence follows.
+ * Return: 0 or -EIO.
+ */
+int morsel_pmem_zero_bytes(const struct morsel_pmem *pmem, u64 at, size_t length)
+{
+	long pages = DIV_ROUND_UP(offset_in_page(at) + length, PAGE_SIZE);
+	int err = -EIO, id = dax_read_lock();
+	void *address;
+
+	if (morsel_pmem_access(pmem, at >> PAGE_SHIFT, pages, &address, NULL) >= pages) {
+		address += offset_in_page(at);
+		memset(address, 0, length);
+		dax_flush(pmem->dax, address, length);
+		err = 0;
+	}
+	dax_read_unlock(id);
+	return err;
+}
+
+static int morsel_pmem_zero(const struct morsel_medium *medium, u64 page, u64 pages)
+{
+	return morsel_pmem_zero_bytes(container_of(medium, struct morsel_pmem, medium),
+				      page << PAGE_SHIFT, pages << PAGE_SHIFT);
+}
+
+static void morsel_pmem_fence(const struct morsel_medium *medium)
+{
+	pmem_wmb();
+}
+
+/**
+ * morsel_pmem_flush - write back what mappings may have stored
+ * @pmem: the memory
+ * @page: the first page
+ * @pages: number of pages, which are adjacent in the memory
+ *
+ * Context: may sleep; a fence follows.
+ * Return: 0 or -EIO.
+ */
+int morsel_pmem_flush(const struct morsel_pmem *pmem, u64 page, u64 pages)
+{
+	int err = -EIO, id = dax_read_lock();
+	void *address;
+
+	if (morsel_pmem_access(pmem, page, pages, &address, NULL) >= (long)pages) {
+		dax_flush(pmem->dax, address, pages << PAGE_SHIFT);
+		morsel_count_many(MORSEL_WRITTEN_BACK, pages << PAGE_SHIFT);
+		err = 0;
+	}
+	dax_read_unlock(id);
+	return err;
+}
+
+/* An idle page of a device has one reference. */
+static bool morsel_pmem_is_held(const struct morsel_medium *medium, u64 page, u64 pages)
+{
+	const struct morsel_pmem *pmem = container_of(medium, struct morsel_pmem, medium);
+	unsigned long frame;
+	pfn_t pfn;
+
+	if (morsel_pmem_pfn(pmem, page, pages, &pfn) < (long)pages)
+		return true;
+	frame = pfn_t_to_pfn(pfn);
+	while (pages && page_ref_count(pfn_to_page(frame)) == 1) {
+		frame++;
+		pages--;
+	}
+	return pages;
+}
+
+/* Mounting */
+
 /* Keep the page structures, and with them the device. */
 static int morsel_pmem_hold(struct morsel_pmem *pmem)
 {
@@ -138,7 +266,14 @@ static int morsel_pmem_open(struct super_block *super)
 		return -ENOMEM;
 	morsel_sb_of(super)->pmem = pmem;
 	mutex_init(&pmem->building);
+	mutex_init(&pmem->range.space);
+	mutex_init(&pmem->range.slots);
+	pmem->range.medium = &pmem->medium;
 	pmem->medium.read = morsel_pmem_read;
+	pmem->medium.write = morsel_pmem_write;
+	pmem->medium.zero = morsel_pmem_zero;
+	pmem->medium.fence = morsel_pmem_fence;
+	pmem->medium.is_held = morsel_pmem_is_held;
 	pmem->medium.pages = bdev_nr_bytes(super->s_bdev) >> PAGE_SHIFT;
 	pmem->dax = fs_dax_get_by_bdev(super->s_bdev, &begin, NULL, NULL);
 	if (!pmem->dax)
@@ -153,6 +288,10 @@ static int morsel_pmem_fill_super(struct super_block *super, struct fs_context *
 
 	if (err == -EOPNOTSUPP || err == -ENXIO)
 		return invalf(fc, "morselfs: %s: no memory that can be mapped", super->s_id);
+	if (!err && !sb_rdonly(super) && !dax_synchronous(morsel_sb_of(super)->pmem->dax)) {
+		errorf(fc, "morselfs: %s: can be mounted only for reading (ro)", super->s_id);
+		return -EROFS;
+	}
 	return err ?: morsel_pmem_read_all(super);
 }
 
@@ -161,7 +300,8 @@ static int morsel_pmem_fill_super(struct super_block *super, struct fs_context *
  * @fc: context of the mount
  *
  * Context: may sleep.
- * Return: 0, -EROFS unless it is mounted for reading, or what morsel_survey() returns.
+ * Return: 0, -EROFS for writing to a device that needs more than flushes, or what
+ * morsel_survey() returns.
  */
 int morsel_pmem_get_tree(struct fs_context *fc)
 {
@@ -173,11 +313,35 @@ int morsel_pmem_get_tree(struct fs_context *fc)
 	/* This is what /proc/mounts shows. */
 	kfree(fc->source);
 	fc->source = source;
-	if (!(fc->sb_flags & SB_RDONLY)) {
-		errorf(fc, "morselfs: pmem: can be mounted only for reading (ro)");
-		return -EROFS;
-	}
 	return get_tree_bdev(fc, morsel_pmem_fill_super);
+}
+
+/**
+ * morsel_pmem_reconfigure - remount
+ * @fc: context of the remount
+ * @pmem: the memory
+ *
+ * Context: may sleep.
+ * Return: 0, or -EROFS for writing to what was mounted for reading.
+ */
+int morsel_pmem_reconfigure(struct fs_context *fc, const struct morsel_pmem *pmem)
+{
+	if (fc->sb_flags & SB_RDONLY || pmem->is_writable)
+		return 0;
+	errorf(fc, "morselfs: pmem: mounted for reading (ro): unmount it first");
+	return -EROFS;
+}
+
+/**
+ * morsel_pmem_used - number of pages that are not free
+ * @pmem: the memory
+ *
+ * Context: any.
+ * Return: the number.
+ */
+u64 morsel_pmem_used(const struct morsel_pmem *pmem)
+{
+	return READ_ONCE(pmem->range.used);
 }
 
 /**
@@ -196,6 +360,9 @@ void morsel_pmem_kill(struct super_block *super)
 	kill_block_super(super);
 	if (!pmem)
 		return;
+	kvfree(pmem->range.owned);
+	kvfree(pmem->range.inodes.pages);
+	kvfree(pmem->range.names.pages);
 	if (pmem->pagemap)
 		put_dev_pagemap(pmem->pagemap);
 	fs_put_dax(pmem->dax, NULL);

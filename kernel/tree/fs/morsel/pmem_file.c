@@ -24,11 +24,6 @@
 /* Most bytes that are copied at once. */
 #define MORSEL_PMEM_CHUNK	((size_t)PMD_SIZE)
 
-static const struct morsel_pmem *morsel_pmem_of(const struct inode *inode)
-{
-	return morsel_sb_of(inode->i_sb)->pmem;
-}
-
 /* Reads */
 
 /* Copy at most @length bytes from a place of the range. Return: number, or an error. */
@@ -68,9 +63,9 @@ static ssize_t morsel_pmem_read_some(struct inode *inode, loff_t at, size_t leng
 	return copied ?: -EFAULT;
 }
 
-static ssize_t morsel_pmem_read_iter(struct kiocb *iocb, struct iov_iter *to)
+static ssize_t morsel_pmem_read_all_of(struct inode *inode, struct kiocb *iocb,
+				       struct iov_iter *to)
 {
-	struct inode *inode = file_inode(iocb->ki_filp);
 	loff_t size = i_size_read(inode);
 	ssize_t done = 0;
 
@@ -87,6 +82,18 @@ static ssize_t morsel_pmem_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			return done;
 		cond_resched();
 	}
+	return done;
+}
+
+static ssize_t morsel_pmem_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t done;
+
+	/* Blocks stay meanwhile. */
+	inode_lock_shared(inode);
+	done = morsel_pmem_read_all_of(inode, iocb, to);
+	inode_unlock_shared(inode);
 	file_accessed(iocb->ki_filp);
 	return done;
 }
@@ -114,53 +121,160 @@ static vm_fault_t morsel_pmem_copy_page(struct vm_fault *vmf, const struct morse
 	return fault ?: VM_FAULT_DONE_COW;
 }
 
+static vm_fault_t morsel_pmem_fault_of(int err)
+{
+	return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_SIGBUS;
+}
+
+/* Whether a fault changes the file, and not a copy. */
+static bool morsel_pmem_writes(const struct vm_fault *vmf)
+{
+	return vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
+}
+
+/* Map the page of zeros, or what another task has added meanwhile. */
+static vm_fault_t morsel_pmem_map_hole(struct vm_fault *vmf, struct morsel_run *run)
+{
+	const struct inode *inode = file_inode(vmf->vma->vm_file);
+	vm_fault_t fault = 0;
+
+	guard(mutex)(&morsel_of(inode)->adding);
+	if (morsel_pmem_find(inode, vmf->pgoff, run))
+		return VM_FAULT_SIGBUS;
+	if (!run->page)
+		fault = vmf_insert_mixed(vmf->vma, vmf->address,
+					 pfn_to_pfn_t(my_zero_pfn(vmf->address)));
+	return fault;
+}
+
 static vm_fault_t morsel_pmem_map_page(struct vm_fault *vmf, const struct morsel_run *run)
 {
 	const struct morsel_pmem *pmem = morsel_pmem_of(file_inode(vmf->vma->vm_file));
 	long pages;
 	pfn_t pfn;
 
-	if (!run->page)
-		return vmf_insert_mixed(vmf->vma, vmf->address,
-					pfn_to_pfn_t(my_zero_pfn(vmf->address)));
 	pages = morsel_pmem_pfn(pmem, run->page, 1, &pfn);
-	if (pages > 0)
-		return vmf_insert_mixed(vmf->vma, vmf->address, pfn);
-	return pages == -EHWPOISON ? VM_FAULT_HWPOISON : VM_FAULT_SIGBUS;
+	if (pages < 1)
+		return pages == -EHWPOISON ? VM_FAULT_HWPOISON : VM_FAULT_SIGBUS;
+	return morsel_pmem_writes(vmf) ? vmf_insert_mixed_mkwrite(vmf->vma, vmf->address, pfn) :
+					 vmf_insert_mixed(vmf->vma, vmf->address, pfn);
+}
+
+/* Let a page be there that is about to be written. */
+static int morsel_pmem_prepare(struct inode *inode, pgoff_t index, struct morsel_run *run)
+{
+	int err = morsel_pmem_note_written(inode, index) ?: morsel_pmem_find(inode, index, run);
+
+	if (!err && !run->page)
+		err = morsel_pmem_provide(inode, index, 0) ?:
+		      morsel_pmem_find(inode, index, run);
+	return err;
+}
+
+/* Map a page. Blocks stay meanwhile. */
+static vm_fault_t morsel_pmem_fault_in(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct morsel_run run;
+	vm_fault_t fault = 0;
+	int err;
+
+	if (morsel_pmem_is_beyond(inode, vmf->pgoff))
+		return VM_FAULT_SIGBUS;
+	err = morsel_pmem_writes(vmf) ? morsel_pmem_prepare(inode, vmf->pgoff, &run) :
+					morsel_pmem_find(inode, vmf->pgoff, &run);
+	if (err)
+		return morsel_pmem_fault_of(err);
+	if (vmf->cow_page)
+		return morsel_pmem_copy_page(vmf, &run);
+	if (!run.page)
+		fault = morsel_pmem_map_hole(vmf, &run);
+	return fault ?: morsel_pmem_map_page(vmf, &run);
+}
+
+/* Map 2 MiB of a slot of the mapping that are whole in the file. Blocks stay meanwhile. */
+static vm_fault_t morsel_pmem_fault_in_block(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	pgoff_t index = round_down(vmf->pgoff, PMD_PAGES);
+	bool is_write = morsel_pmem_writes(vmf);
+	struct morsel_run run;
+	pfn_t pfn;
+
+	if (morsel_pmem_is_beyond(inode, index + PMD_PAGES - 1) ||
+	    morsel_pmem_find(inode, index, &run))
+		return VM_FAULT_FALLBACK;
+	if (is_write && !run.page && run.level)
+		morsel_pmem_provide(inode, index, 1);
+	if (!morsel_pmem_find_block(inode, index, PMD_PAGES, &pfn) ||
+	    (is_write && morsel_pmem_note_written(inode, index)))
+		return VM_FAULT_FALLBACK;
+	return vmf_insert_pfn_pmd(vmf, pfn, is_write);
+}
+
+/* Call a function that maps a page or block, between what a write needs. */
+static vm_fault_t morsel_pmem_handle(struct vm_fault *vmf,
+				     vm_fault_t (*map)(struct vm_fault *vmf))
+{
+	struct file *file = vmf->vma->vm_file;
+	bool is_write = morsel_pmem_writes(vmf);
+	vm_fault_t fault;
+
+	if (is_write) {
+		sb_start_pagefault(file_inode(file)->i_sb);
+		file_update_time(file);
+	}
+	filemap_invalidate_lock_shared(file->f_mapping);
+	fault = map(vmf);
+	filemap_invalidate_unlock_shared(file->f_mapping);
+	if (is_write)
+		sb_end_pagefault(file_inode(file)->i_sb);
+	return fault;
 }
 
 static vm_fault_t morsel_pmem_fault(struct vm_fault *vmf)
 {
-	const struct inode *inode = file_inode(vmf->vma->vm_file);
-	struct morsel_run run;
-
-	if (morsel_pmem_is_beyond(inode, vmf->pgoff) ||
-	    morsel_pmem_find(inode, vmf->pgoff, &run))
-		return VM_FAULT_SIGBUS;
-	return vmf->cow_page ? morsel_pmem_copy_page(vmf, &run) :
-			       morsel_pmem_map_page(vmf, &run);
+	return morsel_pmem_handle(vmf, morsel_pmem_fault_in);
 }
 
-/* Map 2 MiB that are in one block of the file, and whole in the mapping and the file. */
 static vm_fault_t morsel_pmem_huge_fault(struct vm_fault *vmf, unsigned int order)
 {
-	const struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct morsel_span span = morsel_vma_span(vmf->vma);
-	pfn_t pfn;
 
-	if (order != PMD_ORDER || vmf->flags & FAULT_FLAG_WRITE ||
-	    morsel_slot_level(&span, vmf->address) == MORSEL_PAGE ||
-	    !morsel_pmem_find_block(inode, round_down(vmf->pgoff, PMD_PAGES), PMD_PAGES, &pfn))
+	if (order != PMD_ORDER || morsel_slot_level(&span, vmf->address) == MORSEL_PAGE ||
+	    (vmf->flags & FAULT_FLAG_WRITE && !morsel_pmem_writes(vmf)))
 		return VM_FAULT_FALLBACK;
-	return vmf_insert_pfn_pmd(vmf, pfn, false);
+	return morsel_pmem_handle(vmf, morsel_pmem_fault_in_block);
+}
+
+/* Mappings that may write are counted until no processor has an entry of theirs. */
+static bool morsel_pmem_may_write_through(const struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) == (VM_SHARED | VM_MAYWRITE);
+}
+
+static void morsel_pmem_vm_open(struct vm_area_struct *vma)
+{
+	morsel_vm_open(vma);
+	if (morsel_pmem_may_write_through(vma))
+		atomic_inc(&morsel_in(vma)->writers);
+}
+
+static void morsel_pmem_vm_close(struct vm_area_struct *vma)
+{
+	if (morsel_pmem_may_write_through(vma))
+		atomic_dec(&morsel_in(vma)->writers);
 }
 
 static const struct vm_operations_struct morsel_pmem_vm_ops = {
-	.open = morsel_vm_open,
+	.open = morsel_pmem_vm_open,
+	.close = morsel_pmem_vm_close,
 	.may_split = morsel_may_split,
 	.mprotect = morsel_mprotect,
 	.fault = morsel_pmem_fault,
 	.huge_fault = morsel_pmem_huge_fault,
+	/* Pages are mapped for writing only by a fault, which notes it. */
+	.pfn_mkwrite = morsel_pmem_fault,
 };
 
 static int morsel_pmem_mmap(struct file *file, struct vm_area_struct *vma)
@@ -168,6 +282,8 @@ static int morsel_pmem_mmap(struct file *file, struct vm_area_struct *vma)
 	int err = morsel_mmap(file, vma);
 
 	vma->vm_ops = &morsel_pmem_vm_ops;
+	if (!err && morsel_pmem_may_write_through(vma))
+		atomic_inc(&morsel_in(vma)->writers);
 	return err;
 }
 
@@ -184,10 +300,14 @@ bool morsel_pmem_is_file(const struct file *file)
 }
 
 const struct file_operations morsel_pmem_file_operations = {
-	.llseek = generic_file_llseek,
+	.open = morsel_open_file,
+	.llseek = morsel_pmem_llseek,
 	.read_iter = morsel_pmem_read_iter,
+	.write_iter = morsel_pmem_write_iter,
 	.mmap = morsel_pmem_mmap,
 	.get_unmapped_area = morsel_get_unmapped_area,
-	.fsync = noop_fsync,
+	.fsync = morsel_pmem_fsync,
 	.splice_read = copy_splice_read,
+	.splice_write = iter_file_splice_write,
+	.fallocate = morsel_pmem_fallocate,
 };

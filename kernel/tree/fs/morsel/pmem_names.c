@@ -66,11 +66,12 @@ static void morsel_pmem_set_inode(struct inode *inode, const struct morsel_recor
 	inode_set_mtime_to_ts(inode, morsel_time(record->mtime));
 	inode_set_atime_to_ts(inode, morsel_time(record->mtime));
 	inode_set_ctime_to_ts(inode, morsel_time(record->ctime));
+	morsel_of(inode)->at = record->at;
+	morsel_of(inode)->root = record->root;
+	morsel_of(inode)->xattr_page = record->xattr;
 	if (!S_ISREG(inode->i_mode))
 		return;
-	inode->i_fop = &morsel_pmem_file_operations;
-	inode->i_flags |= S_DAX;
-	morsel_of(inode)->root = record->root;
+	morsel_pmem_init_file(inode);
 	morsel_of(inode)->seals = MORSEL_ROOT_SEALS(record->root);
 	percpu_counter_set(&morsel_of(inode)->pages, record->pages);
 }
@@ -122,6 +123,7 @@ static int morsel_pmem_add_name(struct super_block *super, const struct morsel_s
 	}
 	if (S_ISDIR(inode->i_mode))
 		inc_nlink(directory);
+	dentry->d_fsdata = (void *)(entry->slot + 1);
 	/* Keeps the dentry. */
 	d_add(dentry, inode);
 	cond_resched();
@@ -151,10 +153,48 @@ static int morsel_pmem_add_all(struct super_block *super, const struct morsel_su
 		err = morsel_pmem_add_name(super, survey, survey->names[i]);
 	sb->limit = survey->super.pages;
 	sb->inode_limit = 0;
-	percpu_counter_set(&sb->used, survey->nr_owned);
+	sb->pmem->range.used = survey->nr_owned;
 	memcpy(&super->s_uuid, survey->super.uuid, sizeof(super->s_uuid));
 	super->s_uuid_len = sizeof(survey->super.uuid);
 	return err;
+}
+
+/* Complete what a crash left, and read all once more. */
+static int morsel_pmem_recover(struct morsel_survey *survey)
+{
+	u64 before = survey->leftovers;
+	int err = morsel_recover(survey);
+
+	if (err)
+		return err;
+	morsel_count_many(MORSEL_RECOVERED, before);
+	morsel_survey_free(survey);
+	err = morsel_survey(survey, survey->medium);
+	if (err || survey->leftovers < before)
+		return err;
+	survey->problem = "recovery does not end";
+	return -EUCLEAN;
+}
+
+/* Let the range be changed: take what the survey has found. */
+static void morsel_pmem_take_range(struct morsel_pmem *pmem, struct morsel_survey *survey)
+{
+	struct morsel_range *range = &pmem->range;
+	u64 i;
+
+	range->owned = survey->owned;
+	range->inodes = survey->inode_slots;
+	range->names = survey->name_slots;
+	survey->owned = NULL;
+	survey->inode_slots.pages = NULL;
+	survey->name_slots.pages = NULL;
+	/* The inode 0 does not exist. */
+	morsel_use_slot(&range->inodes, 0);
+	for (i = 0; i < survey->nr_records; i++)
+		morsel_use_slot(&range->inodes, survey->records[i].number);
+	for (i = 0; i < survey->nr_names; i++)
+		morsel_use_slot(&range->names, survey->names[i]->slot);
+	pmem->is_writable = true;
 }
 
 /* One message for each mount. */
@@ -174,21 +214,29 @@ static void morsel_pmem_report(const struct super_block *super,
  * morsel_pmem_read_all - read and check the range of a mount, and make its inodes and names
  * @super: the mount
  *
- * What a crash left is completed in memory only.
+ * What a crash left is completed; of a mount for reading, in memory only.
  *
  * Context: may sleep.
  * Return: 0, -ENOMEM, or what morsel_survey() returns.
  */
 int morsel_pmem_read_all(struct super_block *super)
 {
+	struct morsel_pmem *pmem = morsel_sb_of(super)->pmem;
 	struct morsel_survey survey;
 	int err;
 
 	morsel_init_super(super);
 	/* Times have steps of 100 microseconds. */
 	super->s_time_gran = 100 * NSEC_PER_USEC;
-	err = morsel_survey(&survey, &morsel_sb_of(super)->pmem->medium) ?:
-	      morsel_pmem_add_all(super, &survey);
+	super->s_time_min = -(s64)BIT_ULL(31);
+	super->s_time_max = (s64)BIT_ULL(34) - 1 - (s64)BIT_ULL(31);
+	super->s_maxbytes = MORSEL_MOST_BYTES;
+	err = morsel_survey(&survey, &pmem->medium);
+	while (!err && !sb_rdonly(super) && survey.leftovers)
+		err = morsel_pmem_recover(&survey);
+	err = err ?: morsel_pmem_add_all(super, &survey);
+	if (!err && !sb_rdonly(super))
+		morsel_pmem_take_range(pmem, &survey);
 	morsel_pmem_report(super, &survey, err);
 	morsel_survey_free(&survey);
 	return err;

@@ -15,6 +15,7 @@
 #include <trace/events/morsel.h>
 
 #include "internal.h"
+#include "pmem.h"
 
 #define ALL_SEALS	(F_SEAL_SEAL | F_SEAL_EXEC | F_SEAL_SHRINK | F_SEAL_GROW | \
 			 MORSEL_NO_WRITES)
@@ -88,6 +89,8 @@ static int morsel_add_seals(struct file *file, unsigned int seals)
 		seals |= F_SEAL_SHRINK | F_SEAL_GROW | MORSEL_NO_WRITES;
 	if (morsel->seals & F_SEAL_SEAL)
 		err = -EPERM;
+	else if (morsel_sb_of(inode->i_sb)->pmem)
+		err = morsel_pmem_seal(inode, &seals);
 	else if (seals & ~morsel->seals & F_SEAL_WRITE)
 		err = morsel_seal_writes(morsel);
 	if (!err)

@@ -40,6 +40,12 @@ static struct inode *morsel_alloc_inode(struct super_block *super)
 	morsel->whole = 0;
 	simple_xattrs_init(&morsel->xattrs);
 	morsel->xattr_bytes = 0;
+	morsel->at = 0;
+	morsel->root = 0;
+	morsel->xattr_page = 0;
+	mutex_init(&morsel->adding);
+	atomic_set(&morsel->writers, 0);
+	xa_init(&morsel->written);
 	return &morsel->inode;
 }
 
@@ -54,6 +60,7 @@ static void morsel_free_inode(struct inode *inode)
 static void morsel_evict_inode(struct inode *inode)
 {
 	truncate_inode_pages_final(&inode->i_data);
+	morsel_pmem_evict(inode);
 	clear_inode(inode);
 	morsel_destroy(morsel_of(inode));
 	morsel_free_xattrs(inode);
@@ -71,7 +78,8 @@ static int morsel_statfs(struct dentry *dentry, struct kstatfs *stat)
 	stat->f_namelen = NAME_MAX;
 	if (sb->limit) {
 		stat->f_blocks = sb->limit;
-		stat->f_bfree = sb->limit - percpu_counter_sum_positive(&sb->used);
+		stat->f_bfree = sb->limit - (sb->pmem ? morsel_pmem_used(sb->pmem) :
+					     percpu_counter_sum_positive(&sb->used));
 		stat->f_bavail = stat->f_bfree;
 	}
 	if (sb->inode_limit) {
@@ -108,6 +116,7 @@ static const struct super_operations morsel_super_operations = {
 	.free_inode = morsel_free_inode,
 	.evict_inode = morsel_evict_inode,
 	.drop_inode = generic_delete_inode,
+	.sync_fs = morsel_pmem_sync,
 	.statfs = morsel_statfs,
 	.show_options = morsel_show_options,
 };
@@ -246,12 +255,8 @@ static int morsel_reconfigure(struct fs_context *fc)
 	struct morsel_sb *sb = morsel_sb_of(fc->root->d_sb);
 	struct morsel_sb *wanted = fc->s_fs_info;
 
-	if (sb->pmem && !(fc->sb_flags & SB_RDONLY)) {
-		errorf(fc, "morselfs: pmem: can be mounted only for reading (ro)");
-		return -EROFS;
-	}
 	if (sb->pmem)
-		return 0;
+		return morsel_pmem_reconfigure(fc, sb->pmem);
 	if (wanted->limit &&
 	    percpu_counter_compare(&sb->used, wanted->limit) > 0)
 		return invalf(fc, "morselfs: size: below the used size");

@@ -111,6 +111,10 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_BROKEN] = COUNT(broken),
 	[MORSEL_CLOSED] = COUNT(closed),
 	[MORSEL_BUILT] = COUNT(built),
+	[MORSEL_ADDED_SMALL] = COUNT(added_small),
+	[MORSEL_ADDED_LARGE] = COUNT(added_large),
+	[MORSEL_WRITTEN_BACK] = COUNT(written_back),
+	[MORSEL_RECOVERED] = COUNT(recovered),
 };
 
 static ssize_t morsel_count_show(struct kobject *kobj, struct kobj_attribute *attr,

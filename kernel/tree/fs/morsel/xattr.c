@@ -9,6 +9,7 @@
 #include <linux/xattr.h>
 
 #include "internal.h"
+#include "pmem.h"
 
 /* Most bytes of names and values of an inode: they are memory of the kernel. */
 #define MOST_BYTES	SZ_64K
@@ -33,19 +34,26 @@ static int morsel_set_xattr(const struct xattr_handler *handler, struct mnt_idma
 	struct morsel *morsel = morsel_of(inode);
 	struct simple_xattr *old;
 	size_t added = 0;
+	u64 page;
+	int err;
 
 	name = xattr_full_name(handler, name);
 	if (value)
 		added = simple_xattr_space(name, size);
 	if (morsel->xattr_bytes + added > MOST_BYTES)
 		return -ENOSPC;
+	err = morsel_pmem_new_xattrs(inode, name, value, size, &page);
+	if (err)
+		return err;
 	old = simple_xattr_set(&morsel->xattrs, name, value, size, flags);
-	if (IS_ERR(old))
+	if (IS_ERR(old)) {
+		morsel_pmem_drop_xattrs(inode, page);
 		return PTR_ERR(old);
+	}
 	morsel->xattr_bytes += added - morsel_xattr_bytes(old);
 	simple_xattr_free(old);
 	inode_set_ctime_current(inode);
-	return 0;
+	return morsel_pmem_set_xattrs(inode, page);
 }
 
 static const struct xattr_handler morsel_security_handler = {
@@ -97,11 +105,15 @@ ssize_t morsel_list_xattrs(struct dentry *dentry, char *list, size_t size)
  * @type: ACL_TYPE_*
  *
  * Context: may sleep; the lock of the inode is held.
- * Return: 0, -EPERM if a seal keeps the permissions to execute, or another error.
+ * Return: 0, -EOPNOTSUPP in persistent memory, -EPERM if a seal keeps the permissions to
+ * execute, or another error.
  */
 int morsel_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl *acl,
 		   int type)
 {
+	/* They would not survive the mount. */
+	if (morsel_sb_of(d_inode(dentry)->i_sb)->pmem)
+		return -EOPNOTSUPP;
 	/* An entry of the list is a permission, too. */
 	if (morsel_of(d_inode(dentry))->seals & F_SEAL_EXEC)
 		return -EPERM;

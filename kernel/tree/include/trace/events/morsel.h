@@ -102,6 +102,33 @@ TRACE_EVENT(morsel_build,
 		  MINOR(__entry->dev), __entry->ino, __entry->index, __entry->err)
 );
 
+TRACE_EVENT(morsel_add,
+
+	TP_PROTO(const struct inode *inode, pgoff_t index, unsigned int level, int err),
+
+	TP_ARGS(inode, index, level, err),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(unsigned long, ino)
+		__field(pgoff_t, index)
+		__field(unsigned int, level)
+		__field(int, err)
+	),
+
+	TP_fast_assign(
+		__entry->dev = inode->i_sb->s_dev;
+		__entry->ino = inode->i_ino;
+		__entry->index = index;
+		__entry->level = level;
+		__entry->err = err;
+	),
+
+	TP_printk("dev=%d:%d ino=%lu index=%lu level=%u err=%d", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->ino, __entry->index, __entry->level,
+		  __entry->err)
+);
+
 #endif /* _TRACE_MORSEL_H */
 
 #include <trace/define_trace.h>

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "harness.h"
 #include "morsel_image.h"
 #include "test.h"
 
@@ -43,5 +44,8 @@ int mount_device(void);
 void mount_image(void);
 void unmount(void);
 int mount_error(void);
+
+/* morsel_pmem_write.c */
+extern const struct test write_tests[];
 
 #endif
