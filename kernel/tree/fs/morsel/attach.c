@@ -270,9 +270,10 @@ vm_fault_t __morsel_fault(struct vm_area_struct *vma, unsigned long address,
 		return VM_FAULT_FALLBACK;
 	morsel_count(MORSEL_FAULTS);
 	/* Beyond the end of the file, or no space or memory is left. */
-	if (morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,
-			address & PAGE_MASK, NULL))
-		return VM_FAULT_SIGBUS;
+	err = morsel_fill(morsel, morsel_index_at(vma, address), 0, vma,
+			  address & PAGE_MASK, NULL);
+	if (err)
+		return err == -EHWPOISON ? VM_FAULT_HWPOISON : VM_FAULT_SIGBUS;
 	err = morsel_attach_slot(vma, address, level);
 	if (err)
 		return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_FALLBACK;

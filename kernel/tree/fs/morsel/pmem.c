@@ -33,6 +33,9 @@
 long morsel_pmem_access(const struct morsel_pmem *pmem, u64 page, long pages, void **address,
 			pfn_t *pfn)
 {
+	pages = morsel_pmem_unbroken(pmem, page, pages);
+	if (!pages)
+		return -EHWPOISON;
 	return dax_direct_access(pmem->dax, pmem->first + page, pages, DAX_ACCESS, address,
 				 pfn);
 }
@@ -265,6 +268,7 @@ static int morsel_pmem_open(struct super_block *super)
 	if (!pmem)
 		return -ENOMEM;
 	morsel_sb_of(super)->pmem = pmem;
+	xa_init(&pmem->broken);
 	mutex_init(&pmem->building);
 	mutex_init(&pmem->range.space);
 	mutex_init(&pmem->range.slots);
@@ -275,7 +279,7 @@ static int morsel_pmem_open(struct super_block *super)
 	pmem->medium.fence = morsel_pmem_fence;
 	pmem->medium.is_held = morsel_pmem_is_held;
 	pmem->medium.pages = bdev_nr_bytes(super->s_bdev) >> PAGE_SHIFT;
-	pmem->dax = fs_dax_get_by_bdev(super->s_bdev, &begin, NULL, NULL);
+	pmem->dax = fs_dax_get_by_bdev(super->s_bdev, &begin, super, &morsel_pmem_holder);
 	if (!pmem->dax)
 		return -EOPNOTSUPP;
 	pmem->first = begin >> PAGE_SHIFT;
@@ -365,6 +369,6 @@ void morsel_pmem_kill(struct super_block *super)
 	kvfree(pmem->range.names.pages);
 	if (pmem->pagemap)
 		put_dev_pagemap(pmem->pagemap);
-	fs_put_dax(pmem->dax, NULL);
+	morsel_pmem_leave_dax(pmem, super);
 	kfree(pmem);
 }

@@ -23,6 +23,7 @@ struct dev_pagemap;
  * @building: protects changes of tables that are built
  * @range: what changes of the range need
  * @is_writable: the range was recovered, and may be changed
+ * @broken: pages that a machine check has found
  */
 struct morsel_pmem {
 	struct morsel_medium medium;
@@ -32,6 +33,7 @@ struct morsel_pmem {
 	struct mutex building; /* the tables of all sealed morsels */
 	struct morsel_range range;
 	bool is_writable;
+	struct xarray broken;
 };
 
 /**
@@ -56,6 +58,13 @@ bool morsel_pmem_find_block(const struct inode *inode, pgoff_t index, unsigned l
 			    pfn_t *pfn);
 int morsel_pmem_flush(const struct morsel_pmem *pmem, u64 page, u64 pages);
 int morsel_pmem_zero_bytes(const struct morsel_pmem *pmem, u64 at, size_t length);
+
+/* pmem_error.c */
+
+extern const struct dax_holder_operations morsel_pmem_holder;
+
+void morsel_pmem_leave_dax(struct morsel_pmem *pmem, struct super_block *super);
+long morsel_pmem_unbroken(const struct morsel_pmem *pmem, u64 page, long pages);
 
 /* pmem_names.c */
 

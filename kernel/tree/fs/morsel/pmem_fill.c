@@ -172,13 +172,28 @@ static int morsel_pmem_build(struct morsel *morsel, pgoff_t index)
 	return pmd_leaf(*pmd) ? 0 : morsel_pmem_add_ptes(morsel, index, pmd);
 }
 
+/* Why a page cannot be mapped. */
+static int morsel_pmem_why_missing(const struct inode *inode, pgoff_t index)
+{
+	struct morsel_run run;
+	long pages;
+	pfn_t pfn;
+	int err = morsel_pmem_find(inode, index, &run);
+
+	if (err)
+		return err;
+	pages = morsel_pmem_pfn(morsel_pmem_of(inode), run.page, 1, &pfn);
+	return pages < 0 ? pages : -EIO;
+}
+
 /**
  * morsel_pmem_fill - build what leads to a page of a sealed morsel
  * @morsel: the morsel
  * @index: index of the page
  *
  * Context: may sleep.
- * Return: 0, -EFBIG beyond the end, -ENOMEM, or -EIO if the page cannot be mapped.
+ * Return: 0, -EFBIG beyond the end, -ENOMEM, -EHWPOISON for a broken page, -EUCLEAN for a
+ * damaged word, or -EIO.
  */
 int morsel_pmem_fill(struct morsel *morsel, pgoff_t index)
 {
@@ -193,7 +208,7 @@ int morsel_pmem_fill(struct morsel *morsel, pgoff_t index)
 		return 0;
 	err = morsel_pmem_build(morsel, index);
 	if (!err && !morsel_peek(morsel, index))
-		err = -EIO;
+		err = morsel_pmem_why_missing(&morsel->inode, index);
 	trace_morsel_build(&morsel->inode, index, err);
 	return err;
 }

@@ -36,7 +36,7 @@ static void morsel_pmem_wait(const struct inode *inode)
 /* Blocks */
 
 /*
- * Add a block whose content was flushed, or free it. Pages of zeros that are mapped there
+ * Add a block, with its content flushed, or free it. Pages of zeros that are mapped there
  * are unmapped.
  */
 static int morsel_pmem_add(struct inode *inode, const struct morsel_node *block)

@@ -75,6 +75,7 @@ int morsel_tree_add(struct morsel_range *range, u64 word, u64 *root,
 int morsel_tree_cut(struct morsel_range *range, u64 word, u64 *root, u64 first, u64 end,
 		    u64 *pages);
 void morsel_tree_drop(struct morsel_range *range, u64 root);
+bool morsel_tree_find(const struct morsel_range *range, u64 root, u64 page, u64 *index);
 
 /* names.c */
 

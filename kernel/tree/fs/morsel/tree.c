@@ -268,10 +268,11 @@ static int morsel_cut_node(struct morsel_cut *cut, const struct morsel_node *nod
 		return 0;
 	below = morsel_span_of(node->level - 1);
 	slot = cut->first > node->index ? (cut->first - node->index) / below : 0;
-	for (; !err && slot < MORSEL_FORMAT_ENTRIES &&
-	       node->index + slot * below < cut->end; slot++) {
+	for (; !err && slot < MORSEL_FORMAT_ENTRIES; slot++) {
 		struct morsel_node child;
 
+		if (node->index + slot * below >= cut->end)
+			break;
 		err = morsel_read_child(cut->range, node, slot, &child);
 		if (!err && child.page)
 			err = morsel_cut_node(cut, &child);
@@ -313,4 +314,46 @@ int morsel_tree_cut(struct morsel_range *range, u64 word, u64 *root, u64 first, 
 		err = morsel_cut_node(&cut, &node);
 	*pages = cut.pages;
 	return err;
+}
+
+/* Finding */
+
+static bool morsel_search_node(const struct morsel_range *range, const struct morsel_node *node,
+			       u64 page, u64 *index)
+{
+	bool is_found = false;
+	unsigned int slot;
+
+	if (node->is_block) {
+		*index = node->index + (page - node->page);
+		return page >= node->page && page - node->page < morsel_node_pages(node);
+	}
+	for (slot = 0; !is_found && slot < MORSEL_FORMAT_ENTRIES; slot++) {
+		struct morsel_node child;
+
+		if (!morsel_read_child(range, node, slot, &child) && child.page)
+			is_found = morsel_search_node(range, &child, page, index);
+	}
+	return is_found;
+}
+
+/**
+ * morsel_tree_find - find which page of a file a page of the range is
+ * @range: the range
+ * @root: payload of the root word of the file
+ * @page: the page of the range
+ * @index: set to its index in the file
+ *
+ * Reads all tables. What is below one that cannot be read is not found.
+ *
+ * Context: may sleep; nothing is removed from the tree.
+ * Return: false if it is none of its blocks.
+ */
+bool morsel_tree_find(const struct morsel_range *range, u64 root, u64 page, u64 *index)
+{
+	struct morsel_node node;
+
+	morsel_root_node(0, root, &node);
+	return node.page && !morsel_node_problem(&node, range->medium->pages) &&
+	       morsel_search_node(range, &node, page, index);
 }

@@ -129,6 +129,28 @@ TRACE_EVENT(morsel_add,
 		  __entry->err)
 );
 
+TRACE_EVENT(morsel_broken,
+
+	TP_PROTO(const struct inode *inode, pgoff_t index),
+
+	TP_ARGS(inode, index),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(unsigned long, ino)
+		__field(pgoff_t, index)
+	),
+
+	TP_fast_assign(
+		__entry->dev = inode->i_sb->s_dev;
+		__entry->ino = inode->i_ino;
+		__entry->index = index;
+	),
+
+	TP_printk("dev=%d:%d ino=%lu index=%lu", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->ino, __entry->index)
+);
+
 #endif /* _TRACE_MORSEL_H */
 
 #include <trace/define_trace.h>

@@ -598,6 +598,36 @@ static void tables_without_space_are_freed(void)
 	unmount_range();
 }
 
+/* Pages of both, and of none. */
+static void pages_of_blocks_are_found(void)
+{
+	struct morsel_node one = { .index = 5, .is_block = true };
+	struct morsel_node large = { .index = 2 * 512 * 512ULL, .level = 1, .is_block = true };
+	u64 word, root = 0, index, other;
+
+	make_range();
+	mount_range();
+	memset(files, 0, sizeof(files));
+	EXPECT_EQ(do_create(&files[0]), 0);
+	word = files[0].record.at + MORSEL_INODE_ROOT;
+	EXPECT_EQ(morsel_take_pages(&range, 1, &large.page), 0);
+	EXPECT_EQ(morsel_take_pages(&range, 0, &one.page), 0);
+	EXPECT_EQ(morsel_take_pages(&range, 0, &other), 0);
+	EXPECT_EQ(morsel_tree_find(&range, root, one.page, &index), false);
+	EXPECT_EQ(morsel_tree_add(&range, word, &root, &one), 0);
+	EXPECT_EQ(morsel_tree_add(&range, word, &root, &large), 0);
+	EXPECT_EQ(morsel_tree_find(&range, root, one.page, &index), true);
+	EXPECT_EQ(index, 5);
+	EXPECT_EQ(morsel_tree_find(&range, root, large.page, &index), true);
+	EXPECT_EQ(index, large.index);
+	EXPECT_EQ(morsel_tree_find(&range, root, large.page + 511, &index), true);
+	EXPECT_EQ(index, large.index + 511);
+	EXPECT_EQ(morsel_tree_find(&range, root, other, &index), false);
+	EXPECT_EQ(morsel_tree_find(&range, root, large.page - 1, &index), false);
+	EXPECT_EQ(morsel_tree_find(&range, root, large.page + 512, &index), false);
+	unmount_range();
+}
+
 static bool held_is_on;
 
 static bool is_held(const struct morsel_medium *medium, u64 page, u64 pages)
@@ -633,6 +663,7 @@ int main(void)
 	RUN(no_page_is_lost);
 	RUN(a_full_range_changes_nothing);
 	RUN(tables_without_space_are_freed);
+	RUN(pages_of_blocks_are_found);
 	RUN(held_pages_wait);
 	return tap_end();
 }

@@ -3,6 +3,7 @@
 #ifndef TOLLFREE_MORSEL_PMEM_H
 #define TOLLFREE_MORSEL_PMEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -46,6 +47,22 @@ void unmount(void);
 int mount_error(void);
 
 /* morsel_pmem_write.c */
+
+#define BLOCK	(2UL << 20)
+
 extern const struct test write_tests[];
+
+void begin(void);
+void mount_again(void);
+int create(const char *path);
+long free_pages(void);
+void fill(char *memory, size_t from, size_t to);
+bool is_filled(const char *memory, size_t from, size_t to);
+void write_words(int fd, size_t from, size_t length);
+char *map(int fd, size_t length, int protection);
+
+/* morsel_pmem_error.c */
+
+extern const struct test error_tests[];
 
 #endif

@@ -23,15 +23,13 @@
 #include "morsel_pmem.h"
 #include "morsel_test.h"
 
-#define BLOCK	(2 * MIB)
-
 static int mount_for_writing(void)
 {
 	return mount("none", MOUNT, "morselfs", 0, "pmem=" DEVICE);
 }
 
 /* An empty range. */
-static void begin(void)
+void begin(void)
 {
 	image_begin();
 	write_image();
@@ -39,13 +37,13 @@ static void begin(void)
 }
 
 /* Nothing may be in use any more. */
-static void mount_again(void)
+void mount_again(void)
 {
 	must(!umount(MOUNT), "umount");
 	must(!mount_for_writing(), "mount again");
 }
 
-static int create(const char *path)
+int create(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
 
@@ -79,7 +77,7 @@ static bool is_missing(const char *path)
 	return lstat(path, &stat) && errno == ENOENT;
 }
 
-static long free_pages(void)
+long free_pages(void)
 {
 	struct statfs fs;
 
@@ -93,13 +91,13 @@ static uint64_t word_at(size_t at)
 	return (at / 8 + 1) * 0x9e3779b97f4a7c15UL;
 }
 
-static void fill(char *memory, size_t from, size_t to)
+void fill(char *memory, size_t from, size_t to)
 {
 	for (; from < to; from += 8)
 		store(memory + from, word_at(from));
 }
 
-static bool is_filled(const char *memory, size_t from, size_t to)
+bool is_filled(const char *memory, size_t from, size_t to)
 {
 	for (; from < to; from += 8)
 		if (load(memory + from) != word_at(from)) {
@@ -120,7 +118,7 @@ static bool is_zero(const char *memory, size_t from, size_t to)
 }
 
 /* Write words to a place of a file, in one call. */
-static void write_words(int fd, size_t from, size_t length)
+void write_words(int fd, size_t from, size_t length)
 {
 	char *memory = malloc(from + length);
 
@@ -129,7 +127,7 @@ static void write_words(int fd, size_t from, size_t length)
 	free(memory);
 }
 
-static char *map(int fd, size_t length, int protection)
+char *map(int fd, size_t length, int protection)
 {
 	char *memory = mmap(NULL, length, protection, MAP_SHARED, fd, 0);
 
