@@ -20,6 +20,9 @@ pub struct Machine {
     /// Size of persistent memory (/dev/pmem0, with DAX), MiB; 0: none.
     #[serde(default)]
     pub pmem_mib: u32,
+    /// An IOMMU with first-stage tables, and QEMU's device `edu`, which copies by DMA.
+    #[serde(default)]
+    pub iommu: bool,
     /// One host thread runs all CPUs with an instruction-count clock: slower, and counts repeat.
     #[serde(default)]
     pub icount: bool,
@@ -51,6 +54,7 @@ impl Machine {
             nodes: 1,
             slow_mib: 0,
             pmem_mib: 0,
+            iommu: false,
             icount: false,
             pti: false,
             pcid: true,

@@ -271,6 +271,14 @@ fn machine(machine: &Machine, pmem: Option<&Path>) -> Vec<String> {
     if machine.icount {
         add("-icount", ICOUNT.to_owned());
     }
+    if machine.iommu {
+        // The devices behind an IOMMU come after it. Other devices of the lab bypass it.
+        add(
+            "-device",
+            "intel-iommu,x-scalable-mode=on,x-flts=on,intremap=on".to_owned(),
+        );
+        add("-device", format!("edu,dma_mask={}", u64::MAX));
+    }
     if has_nodes {
         for (name, value) in nodes(machine) {
             add(name, value);
@@ -436,6 +444,17 @@ mod tests {
         assert!(words.contains("-m 512M,slots=1,maxmem=576M"), "{words}");
         assert!(words.contains("tcg,thread=single"), "{words}");
         assert!(words.contains("-icount shift=0,sleep=off"), "{words}");
+    }
+
+    #[test]
+    fn an_iommu_comes_before_its_device() {
+        let iommu = Machine {
+            iommu: true,
+            ..Machine::plain(1, 512)
+        };
+        let words = machine(&iommu, None).join(" ");
+        let place = |text: &str| words.find(text).expect(text);
+        assert!(place("-device intel-iommu,x-scalable-mode=on,x-flts=on") < place("-device edu"));
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct SizeCost {
     pub base_instr: u64,
     pub hugetlb_instr: u64,
     pub morsel_instr: u64,
+    /// Of memory that is pinned page by page, if the scenario has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned_instr: Option<u64>,
     /// Base divided by morsel.
     pub reduction_factor: f64,
 }
@@ -38,6 +41,11 @@ pub fn sizes(entries: &[Entry], sections: &SizeSections) -> Vec<SizeCost> {
             base_instr: base.round() as u64,
             hugetlb_instr: hugetlb.round() as u64,
             morsel_instr: morsel.round() as u64,
+            pinned_instr: sections
+                .pinned
+                .as_ref()
+                .and_then(|kind| of(kind))
+                .map(|(_, pinned)| pinned.round() as u64),
             reduction_factor: base / morsel,
         })
     };
@@ -108,6 +116,7 @@ mod tests {
             base: name("ext4"),
             hugetlb: name("hugetlb"),
             morsel: name("sealed"),
+            pinned: Some(name("pinned")),
         }
     }
 
@@ -118,6 +127,7 @@ mod tests {
             section("tollfree", "ext4-1g", 1024.0, 1e9),
             section("vanilla", "hugetlb-1g", 1024.0, 398.0),
             section("tollfree", "sealed-1g", 1024.0, 6.0),
+            section("vanilla", "pinned-1g", 1024.0, 138.0),
             section("vanilla", "ext4-4k", 16.0, 98.0),
             section("vanilla", "hugetlb-4k", 16.0, 48.0),
             section("tollfree", "sealed-4k", 16.0, 48.0),
@@ -128,6 +138,7 @@ mod tests {
             base_instr: 50,
             hugetlb_instr: 25,
             morsel_instr: 25,
+            pinned_instr: None,
             reduction_factor: 2.0,
         };
         let large = SizeCost {
@@ -135,6 +146,7 @@ mod tests {
             base_instr: 20_000,
             hugetlb_instr: 200,
             morsel_instr: 4,
+            pinned_instr: Some(70),
             reduction_factor: 5000.0,
         };
         assert_eq!(found, [small, large]);

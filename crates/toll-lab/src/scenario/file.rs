@@ -90,6 +90,8 @@ pub struct SizeSections {
     pub base: String,
     pub hugetlb: String,
     pub morsel: String,
+    /// Memory that is pinned page by page.
+    pub pinned: Option<String>,
 }
 
 /// Sections `STATE-NAME`, each a workload with memory in that state; `whole` is unfragmented.

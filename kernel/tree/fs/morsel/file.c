@@ -170,11 +170,11 @@ static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
 		done = -EPERM;
 		goto out;
 	}
-	if (morsel->seals & F_SEAL_GROW) {
+	if (morsel->seals & F_SEAL_GROW || morsel->holds) {
 		loff_t room = i_size_read(inode) - iocb->ki_pos;
 
 		if (room <= 0) {
-			done = -EPERM;
+			done = morsel->seals & F_SEAL_GROW ? -EPERM : -EBUSY;
 			goto out;
 		}
 		iov_iter_truncate(from, room);
@@ -282,6 +282,8 @@ static int morsel_may_resize(const struct morsel *morsel, loff_t size)
 		return -EPERM;
 	if (size > old && morsel->seals & F_SEAL_GROW)
 		return -EPERM;
+	if (size != old && morsel->holds)
+		return -EBUSY;
 	return 0;
 }
 
@@ -356,6 +358,8 @@ static int morsel_punch_hole(struct morsel *morsel, loff_t begin, loff_t end)
 
 	if (morsel->seals & MORSEL_NO_WRITES)
 		return -EPERM;
+	if (morsel->holds)
+		return -EBUSY;
 	morsel_zero_range(morsel, begin, min(first, end));
 	if (last >= first)
 		morsel_zero_range(morsel, last, end);
@@ -373,6 +377,8 @@ static int morsel_allocate_range(struct morsel *morsel, int mode, loff_t begin,
 
 	if (!err && end > i_size_read(inode) && morsel->seals & F_SEAL_GROW)
 		err = -EPERM;
+	if (!err && end > i_size_read(inode) && morsel->holds)
+		err = -EBUSY;
 	for (index = begin >> PAGE_SHIFT; !err && index < limit; index++) {
 		err = morsel_fill(morsel, index, limit, NULL, 0, NULL);
 		if (!err && fatal_signal_pending(current))
@@ -440,6 +446,7 @@ static void morsel_show_fdinfo(struct seq_file *m, struct file *file)
 			   (PAGE_SHIFT - 10));
 	/* Mappings that a seal would wait for; negative while it excludes them. */
 	seq_printf(m, "morsel_writers:\t%d\n", max(writers, 0));
+	seq_printf(m, "morsel_holds:\t%u\n", READ_ONCE(morsel_of(file_inode(file))->holds));
 }
 
 const struct file_operations morsel_file_operations = {

@@ -71,6 +71,7 @@ struct morsel_sb {
  * @adding: serialises changes of the tree there, but not with its removal
  * @writers: number of mappings there that may write
  * @written: 2 MiB that they may have written, by index
+ * @holds: number of devices that hold it, protected by the lock of the inode
  */
 struct morsel {
 	struct inode inode;
@@ -88,6 +89,7 @@ struct morsel {
 	struct mutex adding; /* before the locks of struct morsel_range */
 	atomic_t writers;
 	struct xarray written;
+	unsigned int holds;
 };
 
 /**
@@ -148,6 +150,7 @@ enum morsel_count {
 	MORSEL_ADDED_LARGE,
 	MORSEL_WRITTEN_BACK,
 	MORSEL_RECOVERED,
+	MORSEL_HELD,
 	MORSEL_COUNTS,
 };
 

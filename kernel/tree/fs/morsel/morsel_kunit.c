@@ -4,9 +4,11 @@
 #include <kunit/test.h>
 #include <linux/bits.h>
 #include <linux/err.h>
+#include <linux/falloc.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/morsel_device.h>
 #include <linux/mount.h>
 
 #include "internal.h"
@@ -170,6 +172,54 @@ static void morsel_test_free_empty_tables(struct kunit *test)
 	morsel_test_fill(test, morsel);
 }
 
+static void morsel_test_expect_busy(struct kunit *test, struct file *file, long busy)
+{
+	int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	loff_t beyond = PAGE_SIZE * 3;
+
+	KUNIT_EXPECT_EQ(test, vfs_truncate(&file->f_path, PAGE_SIZE * 3 - 1), busy);
+	KUNIT_EXPECT_EQ(test, vfs_fallocate(file, punch, 0, PAGE_SIZE), busy);
+	KUNIT_EXPECT_EQ(test, vfs_fallocate(file, 0, 0, PAGE_SIZE * 4), busy);
+	KUNIT_EXPECT_EQ(test, kernel_write(file, "x", 1, &beyond), busy ?: 1);
+	KUNIT_EXPECT_EQ(test, __morsel_fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), busy);
+}
+
+/* A hold keeps size and pages, as long as the last of them. */
+static void morsel_test_hold(struct kunit *test)
+{
+	struct morsel_test *one = test->priv;
+	struct file *file = one->file;
+	loff_t within = 0;
+
+	KUNIT_EXPECT_EQ(test, morsel_hold(file), -ENODATA);
+	KUNIT_ASSERT_EQ(test, vfs_truncate(&file->f_path, PAGE_SIZE * 3), 0);
+	KUNIT_EXPECT_EQ(test, morsel_hold(file), -ENODATA);
+	KUNIT_ASSERT_EQ(test, vfs_fallocate(file, 0, 0, PAGE_SIZE * 3), 0);
+	KUNIT_ASSERT_EQ(test, morsel_hold(file), 1);
+	KUNIT_ASSERT_EQ(test, morsel_hold(file), 1);
+	KUNIT_EXPECT_EQ(test, morsel_held_entry(file, 0), pud_val(*morsel_pud(one->morsel, 0)));
+	KUNIT_EXPECT_EQ(test, kernel_write(file, "x", 1, &within), 1);
+	morsel_unhold(file);
+	morsel_test_expect_busy(test, file, -EBUSY);
+	morsel_unhold(file);
+	KUNIT_ASSERT_EQ(test, __morsel_fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+	KUNIT_EXPECT_EQ(test, morsel_hold(file), -EPERM);
+	KUNIT_ASSERT_EQ(test, __morsel_fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	KUNIT_ASSERT_EQ(test, morsel_hold(file), 1);
+	morsel_unhold(file);
+}
+
+/* Without a hold the same calls succeed. */
+static void morsel_test_no_hold(struct kunit *test)
+{
+	struct morsel_test *one = test->priv;
+
+	KUNIT_ASSERT_EQ(test, vfs_fallocate(one->file, 0, 0, PAGE_SIZE * 3), 0);
+	KUNIT_ASSERT_EQ(test, morsel_hold(one->file), 1);
+	morsel_unhold(one->file);
+	morsel_test_expect_busy(test, one->file, 0);
+}
+
 static void morsel_test_remove_whole_block(struct kunit *test)
 {
 	struct morsel_test *one = test->priv;
@@ -235,6 +285,8 @@ static struct kunit_case morsel_cases[] = {
 	KUNIT_CASE(morsel_test_count_resident_pages),
 	KUNIT_CASE(morsel_test_remove_pages),
 	KUNIT_CASE(morsel_test_free_empty_tables),
+	KUNIT_CASE(morsel_test_hold),
+	KUNIT_CASE(morsel_test_no_hold),
 	KUNIT_CASE(morsel_test_remove_whole_block),
 	KUNIT_CASE(morsel_test_fill_stops_at_end),
 	KUNIT_CASE(morsel_test_held_page_is_seen),

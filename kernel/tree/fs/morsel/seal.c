@@ -47,8 +47,11 @@ static bool morsel_close_unheld(struct morsel *morsel)
 static int morsel_seal_writes(struct morsel *morsel)
 {
 	struct address_space *mapping = morsel->inode.i_mapping;
-	int tries, err = mapping_deny_writable(mapping);
+	int tries, err;
 
+	if (morsel->holds)
+		return -EBUSY;
+	err = mapping_deny_writable(mapping);
 	if (err)
 		return err;
 	for (tries = 0; !morsel_close_unheld(morsel); tries++) {

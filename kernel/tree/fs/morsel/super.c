@@ -46,6 +46,7 @@ static struct inode *morsel_alloc_inode(struct super_block *super)
 	mutex_init(&morsel->adding);
 	atomic_set(&morsel->writers, 0);
 	xa_init(&morsel->written);
+	morsel->holds = 0;
 	return &morsel->inode;
 }
 

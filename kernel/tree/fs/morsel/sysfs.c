@@ -115,6 +115,7 @@ static struct kobj_attribute counts[MORSEL_COUNTS] = {
 	[MORSEL_ADDED_LARGE] = COUNT(added_large),
 	[MORSEL_WRITTEN_BACK] = COUNT(written_back),
 	[MORSEL_RECOVERED] = COUNT(recovered),
+	[MORSEL_HELD] = COUNT(held),
 };
 
 static ssize_t morsel_count_show(struct kobject *kobj, struct kobj_attribute *attr,

@@ -78,6 +78,42 @@ TRACE_EVENT(morsel_seal,
 		  MINOR(__entry->dev), __entry->ino, __entry->size)
 );
 
+DECLARE_EVENT_CLASS(morsel_hold_class,
+
+	TP_PROTO(const struct inode *inode, unsigned int holds),
+
+	TP_ARGS(inode, holds),
+
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(unsigned long, ino)
+		__field(unsigned int, holds)
+	),
+
+	TP_fast_assign(
+		__entry->dev = inode->i_sb->s_dev;
+		__entry->ino = inode->i_ino;
+		__entry->holds = holds;
+	),
+
+	TP_printk("dev=%d:%d ino=%lu holds=%u", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->ino, __entry->holds)
+);
+
+DEFINE_EVENT(morsel_hold_class, morsel_hold,
+
+	TP_PROTO(const struct inode *inode, unsigned int holds),
+
+	TP_ARGS(inode, holds)
+);
+
+DEFINE_EVENT(morsel_hold_class, morsel_unhold,
+
+	TP_PROTO(const struct inode *inode, unsigned int holds),
+
+	TP_ARGS(inode, holds)
+);
+
 TRACE_EVENT(morsel_build,
 
 	TP_PROTO(const struct inode *inode, pgoff_t index, int err),
