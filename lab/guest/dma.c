@@ -2,12 +2,12 @@
 /*
  * Gives memory that is already populated to a device, and takes it back. The machine has an IOMMU and a device.
  *
- *     dma morsel|tmpfs|huge|hugetlb BYTES SECTION
+ *     dma morsel|tmpfs|huge|hugetlb BYTES ROUNDS SECTION
  *
  * `morsel` attaches a sealed file of morselfs (mounted at /morsel), the others are pinned and mapped by IOMMU_IOAS_MAP:
  * files of tmpfs (at /tmpfs, and at /huge with huge pages) and of hugetlbfs (at /hugetlb). The section SECTION has the
- * call that gives it, SECTION-detach the one that takes it back. Between them the device reads the first page, the last
- * and one in the middle; after them it must get none, and the IOMMU must report a fault.
+ * calls that give it, ROUNDS times at different addresses, SECTION-detach those that take it back. Between them the device
+ * reads the first page, the last and one in the middle; after them it must get none, and the IOMMU must report a fault.
  *
  *     dma check
  *
@@ -17,9 +17,11 @@
 #include "section.h"
 
 #define GIB (1ul << 30)
-#define USAGE "dma morsel|tmpfs|huge|hugetlb BYTES SECTION | dma check"
+#define USAGE "dma morsel|tmpfs|huge|hugetlb BYTES ROUNDS SECTION | dma check"
+/* Above the range of interrupts. */
+#define FIRST	(4 * GIB)
 
-enum { FAULT_WITHIN_MS = 5000 };
+enum { FAULT_WITHIN_MS = 5000, MAX_ROUNDS = 64 };
 
 static _Noreturn void wrong(const char *what, long got)
 {
@@ -133,51 +135,64 @@ static void expect_no_page(uint64_t iova, size_t number)
 
 /* Measuring */
 
-static uint32_t give(const char *kind, int fd, const char *memory, size_t length)
+static bool is_morsel(const char *kind)
 {
+	return !strcmp(kind, "morsel");
+}
+
+static uint64_t place(size_t length, size_t round)
+{
+	return FIRST + round * ((length + GIB - 1) / GIB * GIB);
+}
+
+static uint32_t give(const char *kind, int fd, const char *memory, size_t length, size_t round)
+{
+	uint64_t iova = place(length, round);
 	uint32_t id = 0;
-	int err = strcmp(kind, "morsel") ? edu_map(memory, length, 0, MAP_READABLE) : edu_attach_morsel(fd, 0, &id);
+	int err = is_morsel(kind) ? edu_attach_morsel(fd, iova, &id) : edu_map(memory, length, iova, MAP_READABLE);
 
 	if (err)
 		wrong(kind, err);
 	return id;
 }
 
-static void take(const char *kind, uint32_t id, size_t length)
+static void take(const char *kind, uint32_t id, size_t length, size_t round)
 {
-	int err = strcmp(kind, "morsel") ? edu_unmap(0, length) : edu_destroy(id);
+	int err = is_morsel(kind) ? edu_destroy(id) : edu_unmap(place(length, round), length);
 
 	if (err)
 		wrong(kind, err);
 }
 
-static void measure(const char *kind, size_t length, const char *name)
+static void measure(const char *kind, size_t length, size_t rounds, const char *name)
 {
-	size_t pages = length / PAGE;
+	static uint32_t ids[MAX_ROUNDS];
+	size_t round, pages = length / PAGE;
 	char path[64], detach[64];
 	const char *memory;
-	uint32_t id;
 	int fd;
 
 	snprintf(path, sizeof(path), "/%s/dma", kind);
 	fd = marked_file(path, length);
 	memory = map_file(fd, length, PROT_READ);
-	if (!strcmp(kind, "morsel") && (munmap((void *)memory, length) || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE)))
+	if (is_morsel(kind) && (munmap((void *)memory, length) || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE)))
 		fail("seal");
 	section_begin(name);
-	id = give(kind, fd, memory, length);
+	for (round = 0; round < rounds; round++)
+		ids[round] = give(kind, fd, memory, length, round);
 	section_note("bytes", length);
-	section_note("rounds", 1);
+	section_note("rounds", rounds);
 	section_end();
 	for (int i = 0; i < 3; i++)
-		expect_page(0, (pages - 1) * i / 2);
+		expect_page(place(length, i * (rounds - 1) / 2), (pages - 1) * i / 2);
 	snprintf(detach, sizeof(detach), "%s-detach", name);
 	section_begin(detach);
-	take(kind, id, length);
-	section_note("rounds", 1);
+	for (round = 0; round < rounds; round++)
+		take(kind, ids[round], length, round);
+	section_note("rounds", rounds);
 	section_end();
 	for (int i = 0; i < 3; i++)
-		expect_no_page(0, (pages - 1) * i / 2);
+		expect_no_page(place(length, i * (rounds - 1) / 2), (pages - 1) * i / 2);
 	unlink(path);
 }
 
@@ -334,7 +349,7 @@ static void check_exit(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 4 && (argc != 2 || strcmp(argv[1], "check")))
+	if (argc != 5 && (argc != 2 || strcmp(argv[1], "check")))
 		usage(USAGE);
 	if (argc == 2) {
 		if (!new_child()) {
@@ -347,8 +362,10 @@ int main(int argc, char **argv)
 		unlink("/morsel/held");
 	}
 	edu_open();
-	if (argc == 4) {
-		measure(argv[1], number(argv[2]), argv[3]);
+	if (argc == 5) {
+		if (number(argv[3]) > MAX_ROUNDS)
+			usage(USAGE);
+		measure(argv[1], number(argv[2]), number(argv[3]), argv[4]);
 		return 0;
 	}
 	check_refused();

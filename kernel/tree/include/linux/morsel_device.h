@@ -5,7 +5,7 @@
  * The contract
  * ============
  *
- * A device holds a whole morsel, of which every page exists (fs/morsel/hold.c). A held
+ * A device holds a whole morsel, without missing pages (fs/morsel/hold.c). A held
  * morsel keeps its size, its pages and its tables: what would change them fails with
  * EBUSY at once, without waiting and without looking at pages. A sealed one keeps them in
  * any case. The hold has a reference to the file, so nothing is freed before its end.

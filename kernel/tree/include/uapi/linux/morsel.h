@@ -15,8 +15,8 @@
  * struct iommu_morsel_attach - ioctl(IOMMU_MORSEL_ATTACH) of /dev/iommu
  * @size: sizeof(struct iommu_morsel_attach)
  * @flags: must be 0
- * @hwpt_id: ID of a paging HWPT whose tables have the format of the CPU's
- * @fd: file descriptor of a morsel, of which every page exists
+ * @hwpt_id: ID of a paging HWPT with tables in the format of the CPU
+ * @fd: file descriptor of a morsel without missing pages
  * @iova: where to attach it, a multiple of 1 GiB
  * @out_morsel_id: ID of the attachment, for IOMMU_DESTROY
  * @__reserved: must be 0
