@@ -47,11 +47,8 @@ static bool morsel_close_unheld(struct morsel *morsel)
 static int morsel_seal_writes(struct morsel *morsel)
 {
 	struct address_space *mapping = morsel->inode.i_mapping;
-	int tries, err;
+	int tries, err = mapping_deny_writable(mapping);
 
-	if (morsel->holds)
-		return -EBUSY;
-	err = mapping_deny_writable(mapping);
 	if (err)
 		return err;
 	for (tries = 0; !morsel_close_unheld(morsel); tries++) {
@@ -95,7 +92,7 @@ static int morsel_add_seals(struct file *file, unsigned int seals)
 	else if (morsel_sb_of(inode->i_sb)->pmem)
 		err = morsel_pmem_seal(inode, &seals);
 	else if (seals & ~morsel->seals & F_SEAL_WRITE)
-		err = morsel_seal_writes(morsel);
+		err = morsel->holds ? -EBUSY : morsel_seal_writes(morsel);
 	if (!err)
 		WRITE_ONCE(morsel->seals, morsel->seals | seals);
 	inode_unlock(inode);

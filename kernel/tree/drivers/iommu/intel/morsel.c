@@ -62,7 +62,7 @@ static void morsel_each_table(struct dma_pte entry, int level, void (*call)(void
 	struct dma_pte *table = phys_to_virt(dma_pte_addr(&entry));
 	int i;
 
-	if (!dma_pte_present(&entry) || dma_pte_superpage(&entry))
+	if ((entry.val & (DMA_FL_PTE_PRESENT | DMA_PTE_LARGE_PAGE)) != DMA_FL_PTE_PRESENT)
 		return;
 	for (i = 0; level > 2 && i < PTRS_PER_PMD; i++)
 		morsel_each_table(table[i], level - 1, call);
