@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab power-cuts`: files are put into persistent memory while the guest is killed.
+//! `toll-lab power-cuts`: files in persistent memory are changed while the guest is killed.
 //!
+//! Guests change them in turn by the kernel, which has mounted it, and offline by `tollfree morsel`.
 //! What the guest's caches had is lost with it. The memory behind /dev/pmem0 is a file of the host,
 //! which is read after each cut; the next guest goes on with it, and its kernel mounts it first.
 
@@ -16,7 +17,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 use toll_model::random::Random;
 
-use self::judge::{Files, Tally};
+use self::judge::{Files, How, Tally};
 use crate::error::LabError;
 use crate::files;
 use crate::guest::{Guest, Job, Machine, Program};
@@ -28,11 +29,12 @@ const EXAMPLE: &str = "\
 Example:
   toll-lab power-cuts --cuts 500
 
-A guest puts files into /dev/pmem0 and removes them. It is killed at a random time, and what it has
-left is checked: no damage, each finished operation is there, and an unfinished one is there as a
+A guest makes files in /dev/pmem0 and removes them: every other one mounts it and writes, maps, seals
+and renames files; the others use `tollfree morsel put`. It is killed at a random time, and what it
+has left is checked: no damage, each finished operation is there, and an unfinished one is there as a
 whole or not at all. The next guest mounts it, reads all files, and goes on. About 5 s for each cut.";
 
-/// Kill guests that put files into persistent memory, and check what is left
+/// Kill guests that change files in persistent memory, and check what is left
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
@@ -107,6 +109,7 @@ pub fn cut(workspace: &Workspace, variant: &str, cuts: u32, seed: u64) -> Result
     let built = build(workspace, &variant)?;
     let mut programs = Program::installed("busybox")?;
     programs.extend(Program::installed("tollfree")?);
+    programs.push(Program::compiled(workspace, "persist")?);
     let directory = workspace.cache.join("power-cuts");
     let _lock = files::lock(&files::with_suffix(&directory, ".lock"))?;
     let pmem = directory.with_extension("pmem");
@@ -169,7 +172,7 @@ impl Cuts<'_> {
             let number = figures.power_cuts;
             bar.set_message(format!("power cut {number} of {count}"));
             let after = boot + WINDOW.mul_f64(random.unit());
-            let console = self.cut_one(&files, after)?;
+            let console = self.cut_one(&files, after, How::of(number))?;
             figures.power_cuts += 1;
             if let Err(why) = self.check(&mut files, &console, &mut figures.tally) {
                 figures.lost = 1;
@@ -188,8 +191,8 @@ impl Cuts<'_> {
         Ok(begun.elapsed())
     }
 
-    fn cut_one(&self, files: &Files, after: Duration) -> Result<String> {
-        let jobs = [Job::shell("work", &files.script())];
+    fn cut_one(&self, files: &Files, after: Duration, how: How) -> Result<String> {
+        let jobs = [Job::shell("work", &files.script(how))];
         self.guest(&jobs, after).cut(self.workspace)
     }
 

@@ -170,6 +170,20 @@ static int morsel_pmem_write(const struct morsel_medium *medium, u64 offset, con
 	return err;
 }
 
+/* Store zeros by stores that bypass the caches. */
+static void morsel_clear_flushcache(void *address, size_t length)
+{
+	const void *zeros = page_address(ZERO_PAGE(0));
+
+	while (length) {
+		size_t part = min(length, PAGE_SIZE);
+
+		memcpy_flushcache(address, zeros, part);
+		address += part;
+		length -= part;
+	}
+}
+
 /**
  * morsel_pmem_zero_bytes - store zeros, and flush them
  * @pmem: the memory
@@ -186,9 +200,7 @@ int morsel_pmem_zero_bytes(const struct morsel_pmem *pmem, u64 at, size_t length
 	void *address;
 
 	if (morsel_pmem_access(pmem, at >> PAGE_SHIFT, pages, &address, NULL) >= pages) {
-		address += offset_in_page(at);
-		memset(address, 0, length);
-		dax_flush(pmem->dax, address, length);
+		morsel_clear_flushcache(address + offset_in_page(at), length);
 		err = 0;
 	}
 	dax_read_unlock(id);

@@ -4,10 +4,30 @@
 use serde::Serialize;
 use toll_image::{Severity, Source, Survey, survey};
 
-/// The files.
-const NAMES: [&str; 2] = ["a", "b"];
+/// The files: two that are changed offline, and two by the kernel. `tollfree morsel put` leaves files
+/// alone that it has not made.
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Begins each line of the console that is the guest's own.
 const MARK: &str = "power-cuts:";
+
+/// How a guest changes files.
+#[derive(Debug, Clone, Copy)]
+pub enum How {
+    /// By its kernel, which has mounted the range for writing.
+    Mounted,
+    /// By `tollfree morsel`.
+    Offline,
+}
+
+impl How {
+    /// That of a cut: in turn.
+    pub fn of(number: u32) -> How {
+        match number % 2 {
+            0 => How::Mounted,
+            _ => How::Offline,
+        }
+    }
+}
 
 /// What was counted.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,16 +67,29 @@ fn content(name: &str, version: u64) -> Vec<u8> {
 }
 
 impl Files {
-    /// Mounts the range and reads all files; then puts new versions of them, and removes some, until
+    /// Mounts the range and reads all files; then makes new versions of them, and removes some, until
     /// the power is cut.
-    pub fn script(&self) -> String {
-        let next = self.last + 1;
+    pub fn script(&self, how: How) -> String {
+        let options = match how {
+            How::Mounted => "",
+            How::Offline => "ro,",
+        };
+        let work = match how {
+            How::Mounted => format!("persist /m {} || say bad persist", self.last + 1),
+            How::Offline => format!("umount /m; {}", self.offline()),
+        };
         format!(
             "say() {{ echo \"{MARK} $*\" > /dev/console; }}; \
-             mkdir -p /m; mount -t morselfs -o ro,pmem=/dev/pmem0 none /m || say bad mount; \
-             for f in /m/*; do if [ -e $f ] && [ $(uniq $f | wc -l) -gt 2 ]; then say bad $f; fi; done; \
-             umount /m; n={next}; \
-             while :; do \
+             mkdir -p /m; mount -t morselfs -o {options}pmem=/dev/pmem0 none /m || say bad mount; \
+             for f in /m/[a-d]; do if [ -e $f ] && [ $(uniq $f | wc -l) -gt 2 ]; then say bad $f; fi; \
+             done; {work}"
+        )
+    }
+
+    fn offline(&self) -> String {
+        let next = self.last + 1;
+        format!(
+            "n={next}; while :; do \
              if [ $((n % 2)) = 0 ]; then f=a; else f=b; fi; \
              if [ $((n % 7)) = 0 ]; then say begin $f 0; \
              tollfree morsel rm --in /dev/pmem0 $f > /dev/null || [ $? = 4 ] || say bad rm; \

@@ -50,7 +50,9 @@ static struct image {
 	long lives;
 } image, crashed;
 
-static bool cuts_are_on, fences_are_left_out;
+static bool cuts_are_on;
+/* Every so many fences, and flushes of 8 bytes, are left out; 0 for none. */
+static unsigned int fences_left_out, flushes_left_out, calls;
 static unsigned long cuts_tried;
 
 /* Random numbers */
@@ -72,9 +74,16 @@ static int read_image(const struct morsel_medium *medium, u64 offset, void *buff
 	return 0;
 }
 
+static bool leave_out(unsigned int every)
+{
+	return every && ++calls % every == 0;
+}
+
 static void note_store(struct image *to, u64 at, u64 value)
 {
 	put_unaligned_le64(value, to->bytes + at);
+	if (to == &image && leave_out(flushes_left_out))
+		return;
 	if (to->nr == MOST_STORES)
 		abort();
 	to->stores[to->nr++] = (struct stored){ at, value };
@@ -116,7 +125,7 @@ static void fence_image(const struct morsel_medium *medium)
 	if (to == &image && cuts_are_on)
 		for (int i = 0; i < CUTS; i++)
 			try_cut(to);
-	if (fences_are_left_out)
+	if (to == &image && leave_out(fences_left_out))
 		return;
 	for (unsigned int i = 0; i < to->nr; i++)
 		put_unaligned_le64(to->stores[i].value, to->persistent + to->stores[i].at);
@@ -515,12 +524,19 @@ static void power_cuts_show_before_or_after(void)
 	EXPECT_EQ(cuts_tried > 2000, true);
 }
 
-/* The test itself: without fences cuts are seen. */
+/* The test itself: cuts show what misses some fences, or flushes. */
 static void missing_fences_are_seen(void)
 {
-	fences_are_left_out = true;
-	EXPECT_EQ(run_operations(20), false);
-	fences_are_left_out = false;
+	fences_left_out = 25;
+	EXPECT_EQ(run_operations(OPERATIONS), false);
+	fences_left_out = 0;
+}
+
+static void missing_flushes_are_seen(void)
+{
+	flushes_left_out = 301;
+	EXPECT_EQ(run_operations(OPERATIONS), false);
+	flushes_left_out = 0;
 }
 
 /* The pages that are not free are those that a survey reaches. */
@@ -660,6 +676,7 @@ int main(void)
 {
 	RUN(power_cuts_show_before_or_after);
 	RUN(missing_fences_are_seen);
+	RUN(missing_flushes_are_seen);
 	RUN(no_page_is_lost);
 	RUN(a_full_range_changes_nothing);
 	RUN(tables_without_space_are_freed);
