@@ -39,7 +39,7 @@ pub fn add(workspace: &Workspace, request: &Request<'_>, results: &mut Results) 
     );
     states.conclude()?;
     let seed = power_cuts::new_seed();
-    let cuts = power_cuts::cut(workspace, &crashes.variant, crashes.power_cuts, seed)?;
+    let cuts = power_cuts::cut(workspace, &crashes.variant, crashes.power_cuts, seed, None)?;
     add(
         "power-cuts",
         counters(&[

@@ -47,6 +47,9 @@ pub struct Args {
     /// Seed of the times of the cuts (default: random)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Inject this bug, which a cut has to find (only in tollfree-debug)
+    #[arg(long, value_name = "NAME")]
+    plant: Option<String>,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
@@ -81,7 +84,11 @@ impl Figures {
 pub fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::find()?;
     let seed = args.seed.unwrap_or_else(new_seed);
-    let figures = cut(&workspace, &args.variant, args.cuts, seed)?;
+    let plant = args.plant.as_deref();
+    let figures = cut(&workspace, &args.variant, args.cuts, seed, plant)?;
+    if let Some(plant) = plant {
+        return found(plant, figures);
+    }
     if args.json {
         output::json(&figures)?;
     } else {
@@ -103,8 +110,15 @@ fn print(figures: &Figures) {
     );
 }
 
-/// Cuts the power of `cuts` guests in turn, or until one has lost something.
-pub fn cut(workspace: &Workspace, variant: &str, cuts: u32, seed: u64) -> Result<Figures> {
+/// Cuts the power of `cuts` guests in turn, or until one has lost something. With `plant`, of guests
+/// that have this bug.
+pub fn cut(
+    workspace: &Workspace,
+    variant: &str,
+    cuts: u32,
+    seed: u64,
+    plant: Option<&str>,
+) -> Result<Figures> {
     let variant = Variant::find(workspace, variant, &[])?;
     let built = build(workspace, &variant)?;
     let mut programs = Program::installed("busybox")?;
@@ -120,8 +134,26 @@ pub fn cut(workspace: &Workspace, variant: &str, cuts: u32, seed: u64) -> Result
         programs: &programs,
         directory: &directory,
         pmem: &pmem,
+        plant,
     };
     all.cut(cuts, seed)
+}
+
+/// Whether a cut has found a bug.
+fn found(plant: &str, figures: Figures) -> Result<()> {
+    match figures.error {
+        None => Err(LabError::Test(format!("{plant} is not found")).into()),
+        Some(LabError::Guest { why, .. }) if is_loss(&why) => {
+            println!("{plant} found: {why}");
+            Ok(())
+        }
+        Some(error) => Err(error.into()),
+    }
+}
+
+/// Whether the memory has shown this, and not the guest.
+fn is_loss(why: &str) -> bool {
+    why.starts_with("power cut ") && !why.contains("the guest reports: bad")
 }
 
 /// A new file of zeros.
@@ -153,6 +185,7 @@ struct Cuts<'a> {
     programs: &'a [Program],
     directory: &'a Path,
     pmem: &'a Path,
+    plant: Option<&'a str>,
 }
 
 impl Cuts<'_> {
@@ -172,7 +205,11 @@ impl Cuts<'_> {
             let number = figures.power_cuts;
             bar.set_message(format!("power cut {number} of {count}"));
             let after = boot + WINDOW.mul_f64(random.unit());
-            let console = self.cut_one(&files, after, How::of(number))?;
+            let how = match self.plant {
+                None => How::of(number),
+                Some(_) => How::Mounted,
+            };
+            let console = self.cut_one(&files, after, how)?;
             figures.power_cuts += 1;
             if let Err(why) = self.check(&mut files, &console, &mut figures.tally) {
                 figures.lost = 1;
@@ -192,7 +229,7 @@ impl Cuts<'_> {
     }
 
     fn cut_one(&self, files: &Files, after: Duration, how: How) -> Result<String> {
-        let jobs = [Job::shell("work", &files.script(how))];
+        let jobs = [Job::shell("work", &files.script(how, self.plant))];
         self.guest(&jobs, after).cut(self.workspace)
     }
 

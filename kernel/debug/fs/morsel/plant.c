@@ -40,6 +40,10 @@ static const char *const plant_names[PLANTS] = {
 	[PLANT_LAST_FILL_WINS] = "last_fill_wins",
 	[PLANT_OLD_CONTENT] = "old_content",
 	[PLANT_TLB_LAZY_CPUS_KEEP] = "tlb_lazy_cpus_keep",
+	[PLANT_PMEM_HELD_IS_FREE] = "pmem_held_is_free",
+	[PLANT_PMEM_ZEROS_STAY] = "pmem_zeros_stay",
+	[PLANT_PMEM_SEAL_UNDER_PIN] = "pmem_seal_under_pin",
+	[PLANT_CUT_REPLACED_FIRST] = "cut_replaced_first",
 };
 
 /**

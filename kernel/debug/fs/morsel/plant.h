@@ -12,7 +12,8 @@
 
 /*
  * In the order of the names in sysfs. TLB bugs show only on a TLB that keeps its
- * entries; that of an emulator drops them too early.
+ * entries; that of an emulator drops them too early. PMEM bugs are in persistent memory, and
+ * CUT bugs show only after a power cut.
  */
 enum morsel_plant {
 	PLANT_NOTHING,
@@ -30,6 +31,10 @@ enum morsel_plant {
 	PLANT_LAST_FILL_WINS,
 	PLANT_OLD_CONTENT,
 	PLANT_TLB_LAZY_CPUS_KEEP,
+	PLANT_PMEM_HELD_IS_FREE,
+	PLANT_PMEM_ZEROS_STAY,
+	PLANT_PMEM_SEAL_UNDER_PIN,
+	PLANT_CUT_REPLACED_FIRST,
 	PLANTS,
 };
 

@@ -69,18 +69,21 @@ fn content(name: &str, version: u64) -> Vec<u8> {
 impl Files {
     /// Mounts the range and reads all files; then makes new versions of them, and removes some, until
     /// the power is cut.
-    pub fn script(&self, how: How) -> String {
+    pub fn script(&self, how: How, plant: Option<&str>) -> String {
         let options = match how {
             How::Mounted => "",
             How::Offline => "ro,",
         };
+        let bug = plant.map_or_else(String::new, |name| {
+            format!("echo {name} > /sys/kernel/mm/morsel/plant || say bad plant; ")
+        });
         let work = match how {
             How::Mounted => format!("persist /m {} || say bad persist", self.last + 1),
             How::Offline => format!("umount /m; {}", self.offline()),
         };
         format!(
             "say() {{ echo \"{MARK} $*\" > /dev/console; }}; \
-             mkdir -p /m; mount -t morselfs -o {options}pmem=/dev/pmem0 none /m || say bad mount; \
+             {bug}mkdir -p /m; mount -t morselfs -o {options}pmem=/dev/pmem0 none /m || say bad mount; \
              for f in /m/[a-d]; do if [ -e $f ] && [ $(uniq $f | wc -l) -gt 2 ]; then say bad $f; fi; \
              done; {work}"
         )

@@ -11,9 +11,15 @@ use crate::guest::{Done, Outcome, Status};
 const PLANT: &str = "/sys/kernel/mm/morsel/plant";
 /// Tests that must find the bugs, with the option to stop at the first failure.
 const TESTS: [&str; 2] = ["/test/morsel", "/test/morsel_fsx"];
+/// Those for the bugs with this prefix.
+const PMEM_TESTS: [&str; 1] = ["/test/morsel_pmem"];
+const PMEM: &str = "pmem_";
 const FIRST: &str = "TOLLFREE_STOP_AT_FAILURE=1";
-/// Name prefix of bugs that an emulated TLB hides because it drops entries early.
-const HIDDEN: &str = "tlb_";
+/// Name prefixes of bugs that tests in a guest cannot see, and why.
+const HIDDEN: [(&str, &str); 2] = [
+    ("tlb_", "needs a TLB that keeps every entry"),
+    ("cut_", "needs a power cut (toll-lab power-cuts --plant)"),
+];
 /// Panic on the first kernel report: later effects on memory do not count.
 const APPEND: [&str; 1] = ["panic_on_warn=1"];
 
@@ -44,8 +50,8 @@ pub fn run(session: &Session, asked: &[String]) -> Result<()> {
         names.retain(|name| asked.contains(name));
     }
     for name in names {
-        if name.starts_with(HIDDEN) {
-            println!("{name:24} skipped: needs a TLB that keeps every entry");
+        if let Some((_, why)) = HIDDEN.iter().find(|it| name.starts_with(it.0)) {
+            println!("{name:24} skipped: {why}");
             continue;
         }
         let outcome = session.boot(jobs(session, &name), session.args.within, &APPEND);
@@ -88,7 +94,11 @@ fn jobs(session: &Session, name: &str) -> Vec<Job> {
         .collect();
     let plant = Job::shell("plant", &format!("echo {name} > {PLANT}"));
     let tests = session.tests.iter();
-    let tests = tests.filter(|test| TESTS.contains(&test.guest.as_str()));
+    let wanted: &[&str] = match name.starts_with(PMEM) {
+        true => &PMEM_TESTS,
+        false => &TESTS,
+    };
+    let tests = tests.filter(|test| wanted.contains(&test.guest.as_str()));
     let tests = tests.map(|test| job(test, &settings, &[]));
     [plant].into_iter().chain(tests).collect()
 }
