@@ -92,13 +92,16 @@ static void morsel_set_hole(const struct morsel_node *node, u64 root, pgoff_t in
 int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run)
 {
 	const struct morsel_medium *medium = &morsel_sb_of(inode->i_sb)->pmem->medium;
+	/* A fault may add a level meanwhile. */
+	u64 root = READ_ONCE(morsel_of(inode)->root);
 	struct morsel_node node;
-	int err = morsel_find_node(medium, morsel_of(inode)->root, index, &node);
+	int err = morsel_find_node(medium, root, index, &node);
 
+	*run = (struct morsel_run){ .pages = 1 };
 	if (err)
 		return err;
 	if (!node.page) {
-		morsel_set_hole(&node, morsel_of(inode)->root, index, run);
+		morsel_set_hole(&node, root, index, run);
 		return 0;
 	}
 	*run = (struct morsel_run){

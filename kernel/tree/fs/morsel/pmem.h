@@ -77,6 +77,7 @@ extern const struct file_operations morsel_pmem_file_operations;
 /* pmem_inode.c */
 
 void morsel_pmem_init_file(struct inode *inode);
+void morsel_pmem_wait(const struct inode *inode);
 int morsel_pmem_set_field(struct inode *inode, unsigned int field, u64 payload);
 int morsel_pmem_set_times(struct inode *inode);
 

@@ -30,7 +30,13 @@ static struct morsel_range *morsel_pmem_range(const struct inode *inode)
 	return &morsel_pmem_of(inode)->range;
 }
 
-static void morsel_pmem_wait(const struct inode *inode)
+/**
+ * morsel_pmem_wait - wait until what was flushed is persistent
+ * @inode: an inode of the memory
+ *
+ * Context: any.
+ */
+void morsel_pmem_wait(const struct inode *inode)
 {
 	const struct morsel_medium *medium = &morsel_pmem_of(inode)->medium;
 

@@ -28,15 +28,10 @@
 #define PIN_TRIES	10
 #define PIN_PAUSE	15
 
-static void morsel_pmem_wait(const struct inode *inode)
-{
-	pmem_wmb();
-}
-
 /* Blocks */
 
 /*
- * Add a block, with its content flushed, or free it. Pages of zeros that are mapped there
+ * Add a block with content that was flushed, or free it. Pages of zeros that are mapped there
  * are unmapped.
  */
 static int morsel_pmem_add(struct inode *inode, const struct morsel_node *block)

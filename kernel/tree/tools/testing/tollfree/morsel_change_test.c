@@ -51,7 +51,7 @@ static struct image {
 } image, crashed;
 
 static bool cuts_are_on;
-/* Every so many fences, and flushes of 8 bytes, are left out; 0 for none. */
+/* One of N fences, and of N flushes of 8 bytes, is left out; 0 for none. */
 static unsigned int fences_left_out, flushes_left_out, calls;
 static unsigned long cuts_tried;
 

@@ -580,7 +580,7 @@ static const struct test tests[] = {
 	{}
 };
 
-static const struct test *const lists[] = { tests, write_tests, error_tests };
+static const struct test *const lists[] = { write_tests, error_tests, tests };
 
 int main(int argc, char **argv)
 {
