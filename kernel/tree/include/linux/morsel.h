@@ -65,7 +65,9 @@
  *
  * A sealed morsel in persistent memory has tables in memory that one task at a time
  * builds (fs/morsel/pmem_fill.c). It is never closed, and the tables stay until the
- * unmount. Its leaves are those of DAX, which hold no reference of a page.
+ * unmount. Its leaves are those of DAX, which hold no reference of a page. An open one
+ * there has no tables in memory: it is mapped by page or by 2 MiB, and invalidate_lock of
+ * its mapping excludes faults from the removal of blocks (fs/morsel/pmem_write.c).
  *
  * A mapping to which tables are attached holds no reference and no mapcount of
  * the folios that it maps there. So walks of the reverse mapping, which drop the
