@@ -65,13 +65,12 @@ struct iommu_domain;
 
 /* fs/morsel/hold.c */
 
+bool morsel_is_enabled(void);
 long morsel_hold(struct file *file);
 void morsel_unhold(struct file *file);
 u64 morsel_held_entry(struct file *file, unsigned long slot);
 
 #ifdef CONFIG_MORSEL_DEVICES
-
-bool morsel_is_enabled(void);
 
 /* drivers/iommu/intel/morsel.c */
 
@@ -88,8 +87,10 @@ void intel_iommu_detach_morsel(struct iommu_domain *domain, unsigned long iova,
  * Context: any.
  * Return: true if so.
  */
-#define morsel_wants_first_stage(has_first_stage, needs_second) \
-	(morsel_is_enabled() && (has_first_stage) && !(needs_second))
+static inline bool morsel_wants_first_stage(bool has_first_stage, bool needs_second)
+{
+	return morsel_is_enabled() && has_first_stage && !needs_second;
+}
 
 #else
 
