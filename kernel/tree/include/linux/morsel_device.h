@@ -61,6 +61,7 @@
 #include <linux/types.h>
 
 struct file;
+struct intel_iommu;
 struct iommu_domain;
 
 /* fs/morsel/hold.c */
@@ -78,19 +79,7 @@ int intel_iommu_attach_morsel(struct iommu_domain *domain, unsigned long iova,
 			      struct file *file, unsigned long slots);
 void intel_iommu_detach_morsel(struct iommu_domain *domain, unsigned long iova,
 			       unsigned long slots);
-
-/**
- * morsel_wants_first_stage - whether a domain of user space gets first-stage tables
- * @has_first_stage: whether the IOMMU has them
- * @needs_second: whether it is for something that only second-stage tables have
- *
- * Context: any.
- * Return: true if so.
- */
-static inline bool morsel_wants_first_stage(bool has_first_stage, bool needs_second)
-{
-	return morsel_is_enabled() && has_first_stage && !needs_second;
-}
+bool morsel_wants_first_stage(const struct intel_iommu *iommu, u32 flags);
 
 #else
 

@@ -13,6 +13,19 @@
 #include "../iommu-pages.h"
 #include "iommu.h"
 
+/**
+ * morsel_wants_first_stage - whether a domain of user space gets first-stage tables
+ * @iommu: the IOMMU
+ * @flags: IOMMU_HWPT_ALLOC_* flags: for nesting or for dirty tracking
+ *
+ * Context: any.
+ * Return: true if so, false for second-stage tables.
+ */
+bool morsel_wants_first_stage(const struct intel_iommu *iommu, u32 flags)
+{
+	return morsel_is_enabled() && sm_supported(iommu) && ecap_flts(iommu->ecap) && !flags;
+}
+
 /* Level of the entries that map 1 GiB: those of a PUD table. */
 #define MORSEL_LEVEL	3
 
