@@ -57,6 +57,8 @@ pub struct Args {
 
 /// Size of the persistent memory, MiB.
 const PMEM_MIB: u32 = 32;
+/// Memory of the guests in turn. QEMU puts persistent memory behind all other: at 4 and 6 GiB.
+const MEMORY_MIB: [u32; 2] = [512, 4096];
 /// The time of a cut, from when the guest begins its work.
 const WINDOW: Duration = Duration::from_secs(4);
 
@@ -209,7 +211,8 @@ impl Cuts<'_> {
                 None => How::of(number),
                 Some(_) => How::Mounted,
             };
-            let console = self.cut_one(&files, after, how)?;
+            let memory = MEMORY_MIB[number as usize / 2 % MEMORY_MIB.len()];
+            let console = self.cut_one(&files, after, how, memory)?;
             figures.power_cuts += 1;
             if let Err(why) = self.check(&mut files, &console, &mut figures.tally) {
                 figures.lost = 1;
@@ -223,22 +226,22 @@ impl Cuts<'_> {
     fn boot_time(&self) -> Result<Duration> {
         let begun = Instant::now();
         let jobs = [Job::shell("boot", "tollfree morsel mkfs /dev/pmem0")];
-        self.guest(&jobs, Duration::from_secs(600))
+        self.guest(&jobs, Duration::from_secs(600), MEMORY_MIB[1])
             .run(self.workspace)?;
         Ok(begun.elapsed())
     }
 
-    fn cut_one(&self, files: &Files, after: Duration, how: How) -> Result<String> {
+    fn cut_one(&self, files: &Files, after: Duration, how: How, memory: u32) -> Result<String> {
         let jobs = [Job::shell("work", &files.script(how, self.plant))];
-        self.guest(&jobs, after).cut(self.workspace)
+        self.guest(&jobs, after, memory).cut(self.workspace)
     }
 
-    fn guest<'a>(&'a self, jobs: &'a [Job], limit: Duration) -> Guest<'a> {
+    fn guest<'a>(&'a self, jobs: &'a [Job], limit: Duration, memory: u32) -> Guest<'a> {
         Guest {
             image: &self.built.image,
             machine: Machine {
                 pmem_mib: PMEM_MIB,
-                ..Machine::plain(1, 512)
+                ..Machine::plain(1, memory)
             },
             append: &[],
             programs: self.programs,
