@@ -487,7 +487,10 @@ static void stores_through_mappings_survive(void)
 	other = map(fd, size, PROT_READ);
 	/* Pages of zeros are replaced in all mappings. */
 	CHECK(is_zero(memory, 0, PAGE) && is_zero(other, BLOCK, BLOCK + PAGE));
+	/* A store faults forever if they are not. */
+	alarm(120);
 	fill(memory, 8, BLOCK + PAGE);
+	alarm(0);
 	pid = fork();
 	if (!pid) {
 		fill(memory, BLOCK + PAGE, 2 * BLOCK + PAGE);
