@@ -288,7 +288,8 @@ fn machine(machine: &Machine, pmem: Option<&Path>) -> Vec<String> {
         let size = machine.pmem_mib;
         let kind = match pmem {
             Some(file) => format!("memory-backend-file,share=on,mem-path={}", file.display()),
-            None => "memory-backend-ram".to_owned(),
+            // What the guest does not touch needs no memory of the host.
+            None => "memory-backend-ram,reserve=off".to_owned(),
         };
         add("-object", format!("{kind},id=pmem,size={size}M"));
         add("-device", "nvdimm,memdev=pmem".to_owned());
