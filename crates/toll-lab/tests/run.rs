@@ -36,6 +36,27 @@ fn json_keeps_to_its_schema_and_adds_up() {
     }
 }
 
+/// The scenario has crashes, beside its guests.
+#[test]
+#[ignore = "boots dozens of guests: setup/setup.sh lab, then cargo test -p toll-lab -- --ignored"]
+fn crashes_of_a_scenario_are_counted() {
+    let (out, _) = run("morsel-persist", &["--json"], 0);
+    let got: Value = serde_json::from_str(&out).unwrap();
+    schema::check("lab", &got);
+    let results = got["results"].as_array().unwrap();
+    let count = |section: &str, counter: &str| {
+        let entry = results.iter().find(|it| it["section"] == section).unwrap();
+        entry["counters"][counter]["median"].as_f64().unwrap()
+    };
+    assert!(count("crash-states", "crash_states") >= 100_000.0);
+    assert_eq!(count("crash-states", "lost"), 0.0);
+    assert_eq!(count("crash-states", "planted"), 24.0);
+    assert_eq!(count("crash-states", "caught"), 24.0);
+    assert_eq!(count("power-cuts", "power_cuts"), 10.0);
+    assert_eq!(count("power-cuts", "lost"), 0.0);
+    assert!(count("power-cuts", "done") > 10.0);
+}
+
 fn adds_up(result: &Value) {
     let of_all = result["counters"]["walk_steps"]["median"].as_f64().unwrap();
     let sum = |parts: Vec<&Value>| {
