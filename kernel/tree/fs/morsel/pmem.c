@@ -41,6 +41,22 @@ long morsel_pmem_access(const struct morsel_pmem *pmem, u64 page, long pages, vo
 }
 
 /**
+ * morsel_pmem_reach - address of pages of the range, as far as they can be copied
+ * @pmem: the range
+ * @page: the first page
+ * @pages: number of pages
+ * @address: set to the address in the kernel
+ *
+ * Context: as morsel_pmem_access().
+ * Return: number of pages, not beyond a broken one, or an error.
+ */
+long morsel_pmem_reach(const struct morsel_pmem *pmem, u64 page, long pages, void **address)
+{
+	pages = morsel_pmem_access(pmem, page, pages, address, NULL);
+	return pages < 0 ? morsel_pmem_access(pmem, page, 1, address, NULL) : pages;
+}
+
+/**
  * morsel_pmem_pfn - page frames of the range
  * @pmem: the range
  * @page: the first page
@@ -259,6 +275,35 @@ static bool morsel_pmem_is_held(const struct morsel_medium *medium, u64 page, u6
 		pages--;
 	}
 	return pages;
+}
+
+/**
+ * morsel_pmem_each_inode - call a function for the inodes of a mount
+ * @super: the mount
+ * @call: the function; it returns true to end the walk
+ * @arg: its argument
+ *
+ * Context: may sleep; inodes that are added meanwhile may be missed.
+ */
+void morsel_pmem_each_inode(struct super_block *super,
+			    bool (*call)(struct inode *inode, void *arg), void *arg)
+{
+	struct inode *inode, *last = NULL;
+	bool is_end = false;
+
+	spin_lock(&super->s_inode_list_lock);
+	list_for_each_entry(inode, &super->s_inodes, i_sb_list) {
+		if (is_end || !igrab(inode))
+			continue;
+		spin_unlock(&super->s_inode_list_lock);
+		/* The one before kept its place in the list. */
+		iput(last);
+		last = inode;
+		is_end = call(inode, arg);
+		spin_lock(&super->s_inode_list_lock);
+	}
+	spin_unlock(&super->s_inode_list_lock);
+	iput(last);
 }
 
 /* Mounting */

@@ -36,6 +36,9 @@ struct morsel_pmem {
 	struct xarray broken;
 };
 
+/* Most bytes that are copied at once. */
+#define MORSEL_PMEM_CHUNK	((size_t)PMD_SIZE)
+
 /**
  * struct morsel_run - adjacent pages of the range that are adjacent in a file
  * @page: the first page; 0 for a hole
@@ -52,12 +55,15 @@ struct morsel_run {
 
 long morsel_pmem_access(const struct morsel_pmem *pmem, u64 page, long pages, void **address,
 			pfn_t *pfn);
+long morsel_pmem_reach(const struct morsel_pmem *pmem, u64 page, long pages, void **address);
 long morsel_pmem_pfn(const struct morsel_pmem *pmem, u64 page, long pages, pfn_t *pfn);
 int morsel_pmem_find(const struct inode *inode, pgoff_t index, struct morsel_run *run);
 bool morsel_pmem_find_block(const struct inode *inode, pgoff_t index, unsigned long pages,
 			    pfn_t *pfn);
 int morsel_pmem_flush(const struct morsel_pmem *pmem, u64 page, u64 pages);
 int morsel_pmem_zero_bytes(const struct morsel_pmem *pmem, u64 at, size_t length);
+void morsel_pmem_each_inode(struct super_block *super,
+			    bool (*call)(struct inode *inode, void *arg), void *arg);
 
 /* pmem_error.c */
 

@@ -57,9 +57,13 @@ static void morsel_pmem_unmap(struct morsel *morsel, pgoff_t index)
 	inode_unlock(&morsel->inode);
 }
 
-/* Unmap a page of the range if it is one of a file. */
-static bool morsel_pmem_unmap_from(struct inode *inode, u64 page)
+/*
+ * Unmap a page of the range if it is one of a file: true then. A page of a table, or one
+ * that is free, is mapped nowhere.
+ */
+static bool morsel_pmem_unmap_from(struct inode *inode, void *arg)
 {
+	const u64 *page = arg;
 	struct morsel *morsel = morsel_of(inode);
 	bool is_found;
 	u64 index;
@@ -69,34 +73,13 @@ static bool morsel_pmem_unmap_from(struct inode *inode, u64 page)
 	/* Blocks stay meanwhile. */
 	filemap_invalidate_lock_shared(inode->i_mapping);
 	is_found = morsel_tree_find(&morsel_pmem_of(inode)->range, READ_ONCE(morsel->root),
-				    page, &index);
+				    *page, &index);
 	filemap_invalidate_unlock_shared(inode->i_mapping);
 	if (is_found) {
 		morsel_pmem_unmap(morsel, index);
 		trace_morsel_broken(inode, index);
 	}
 	return is_found;
-}
-
-/* A page of a table, or one that is free, is mapped nowhere. */
-static void morsel_pmem_unmap_page(struct super_block *super, u64 page)
-{
-	struct inode *inode, *last = NULL;
-	bool is_found = false;
-
-	spin_lock(&super->s_inode_list_lock);
-	list_for_each_entry(inode, &super->s_inodes, i_sb_list) {
-		if (is_found || !igrab(inode))
-			continue;
-		spin_unlock(&super->s_inode_list_lock);
-		/* The one before kept its place in the list. */
-		iput(last);
-		last = inode;
-		is_found = morsel_pmem_unmap_from(inode, page);
-		spin_lock(&super->s_inode_list_lock);
-	}
-	spin_unlock(&super->s_inode_list_lock);
-	iput(last);
 }
 
 static int morsel_pmem_break(struct super_block *super, u64 page)
@@ -108,7 +91,7 @@ static int morsel_pmem_break(struct super_block *super, u64 page)
 		return xa_err(old);
 	if (!old)
 		morsel_count(MORSEL_BROKEN);
-	morsel_pmem_unmap_page(super, page);
+	morsel_pmem_each_inode(super, morsel_pmem_unmap_from, &page);
 	return 0;
 }
 

@@ -21,9 +21,6 @@
 #include "pmem.h"
 #include "vma.h"
 
-/* Most bytes that are copied at once. */
-#define MORSEL_PMEM_CHUNK	((size_t)PMD_SIZE)
-
 /* Reads */
 
 /* Copy at most @length bytes from a place of the range. Return: number, or an error. */
@@ -35,10 +32,7 @@ static ssize_t morsel_pmem_copy(const struct morsel_pmem *pmem, const struct mor
 	ssize_t copied = -EIO;
 	void *address;
 
-	pages = morsel_pmem_access(pmem, run->page, pages, &address, NULL);
-	/* Not beyond a broken page. */
-	if (pages < 0)
-		pages = morsel_pmem_access(pmem, run->page, 1, &address, NULL);
+	pages = morsel_pmem_reach(pmem, run->page, pages, &address);
 	if (pages > 0)
 		copied = dax_copy_to_iter(pmem->dax, pmem->first + run->page, address + offset,
 					  min_t(size_t, length, pages * PAGE_SIZE - offset), to);

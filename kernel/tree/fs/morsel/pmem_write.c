@@ -21,9 +21,6 @@
 
 #include "pmem.h"
 
-/* Most bytes that are copied at once. */
-#define MORSEL_PMEM_CHUNK	((size_t)PMD_SIZE)
-
 /* Number of checks of a seal for the end of a pin, and the interval in ms. */
 #define PIN_TRIES	10
 #define PIN_PAUSE	15
@@ -135,8 +132,10 @@ static int morsel_pmem_zero_range(struct inode *inode, loff_t from, loff_t to)
 		u64 length;
 
 		err = morsel_pmem_find(inode, from >> PAGE_SHIFT, &run);
+		if (err)
+			break;
 		length = min_t(u64, (run.pages << PAGE_SHIFT) - offset, to - from);
-		if (!err && run.page) {
+		if (run.page) {
 			length = min_t(u64, length, MORSEL_PMEM_CHUNK);
 			err = morsel_pmem_zero_bytes(pmem, (run.page << PAGE_SHIFT) + offset,
 						     length);
@@ -177,8 +176,10 @@ static int morsel_pmem_write_back_part(struct inode *inode, pgoff_t index)
 		u64 pages;
 
 		err = morsel_pmem_find(inode, index, &run);
+		if (err)
+			break;
 		pages = min_t(u64, run.pages, end - index);
-		if (!err && run.page)
+		if (run.page)
 			err = morsel_pmem_flush(morsel_pmem_of(inode), run.page, pages);
 		index += pages;
 	}
@@ -243,6 +244,15 @@ int morsel_pmem_fsync(struct file *file, loff_t begin, loff_t end, int datasync)
 	return err;
 }
 
+static bool morsel_pmem_sync_inode(struct inode *inode, void *arg)
+{
+	int *err = arg;
+
+	if (!xa_empty(&morsel_of(inode)->written))
+		*err = morsel_pmem_write_back(inode, 0, ULONG_MAX) ?: *err;
+	return false;
+}
+
 /**
  * morsel_pmem_sync - make all files of a mount persistent
  * @super: the mount
@@ -254,24 +264,10 @@ int morsel_pmem_fsync(struct file *file, loff_t begin, loff_t end, int datasync)
 int morsel_pmem_sync(struct super_block *super, int wait)
 {
 	const struct morsel_pmem *pmem = morsel_sb_of(super)->pmem;
-	struct inode *inode, *last = NULL;
 	int err = 0;
 
-	if (!wait || !pmem || !pmem->is_writable)
-		return 0;
-	spin_lock(&super->s_inode_list_lock);
-	list_for_each_entry(inode, &super->s_inodes, i_sb_list) {
-		if (xa_empty(&morsel_of(inode)->written) || !igrab(inode))
-			continue;
-		spin_unlock(&super->s_inode_list_lock);
-		/* The one before kept its place in the list. */
-		iput(last);
-		last = inode;
-		err = morsel_pmem_write_back(inode, 0, ULONG_MAX) ?: err;
-		spin_lock(&super->s_inode_list_lock);
-	}
-	spin_unlock(&super->s_inode_list_lock);
-	iput(last);
+	if (wait && pmem && pmem->is_writable)
+		morsel_pmem_each_inode(super, morsel_pmem_sync_inode, &err);
 	return err;
 }
 
@@ -287,10 +283,7 @@ static ssize_t morsel_pmem_copy_from(const struct morsel_pmem *pmem, u64 at, siz
 	ssize_t copied = -EIO;
 	void *address;
 
-	pages = morsel_pmem_access(pmem, page, pages, &address, NULL);
-	/* Not beyond a broken page. */
-	if (pages < 0)
-		pages = morsel_pmem_access(pmem, page, 1, &address, NULL);
+	pages = morsel_pmem_reach(pmem, page, pages, &address);
 	if (pages > 0) {
 		length = min_t(size_t, length, pages * PAGE_SIZE - offset_in_page(at));
 		copied = dax_copy_from_iter(pmem->dax, pmem->first + page,
