@@ -63,19 +63,10 @@ static int new_file(const char *path, size_t length)
 	return fd;
 }
 
-static char *map_file(int fd, size_t length, int protection)
-{
-	char *memory = mmap(NULL, length, protection, MAP_SHARED, fd, 0);
-
-	if (memory == MAP_FAILED)
-		fail("mmap");
-	return memory;
-}
-
 static int marked_file(const char *path, size_t length)
 {
 	int fd = new_file(path, length);
-	char *memory = map_file(fd, length, PROT_READ | PROT_WRITE);
+	char *memory = shared_file(fd, length, PROT_READ | PROT_WRITE);
 
 	for (size_t at = 0; at < length; at += PAGE)
 		mark(memory + at, at / PAGE, SALT);
@@ -174,7 +165,7 @@ static void measure(const char *kind, size_t length, size_t rounds, const char *
 
 	snprintf(path, sizeof(path), "/%s/dma", kind);
 	fd = marked_file(path, length);
-	memory = map_file(fd, length, PROT_READ);
+	memory = shared_file(fd, length, PROT_READ);
 	if (is_morsel(kind) && (munmap((void *)memory, length) || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE)))
 		fail("seal");
 	section_begin(name);
@@ -240,7 +231,7 @@ static void check_refused(void)
 static void check_open(void)
 {
 	int fd = marked_file("/morsel/open", 3 * PAGE);
-	char *memory = map_file(fd, 3 * PAGE, PROT_READ | PROT_WRITE);
+	char *memory = shared_file(fd, 3 * PAGE, PROT_READ | PROT_WRITE);
 	uint32_t id;
 
 	expect("open", edu_attach_morsel(fd, 2 * GIB, &id), 0);
@@ -314,7 +305,7 @@ static void check_sealed(void)
 static void check_pins(void)
 {
 	int fd = marked_file("/morsel/pinned", 2 * REGION);
-	char *memory = map_file(fd, 2 * REGION, PROT_READ | PROT_WRITE), *copies;
+	char *memory = shared_file(fd, 2 * REGION, PROT_READ | PROT_WRITE), *copies;
 
 	expect("pin an open one", edu_map(memory, 2 * REGION, 0, MAP_READABLE | MAP_WRITABLE), 0);
 	munmap(memory, 2 * REGION);
@@ -322,7 +313,7 @@ static void check_pins(void)
 	expect("seal while pinned", fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) ? errno : 0, EBUSY);
 	expect("unpin", edu_unmap(0, 2 * REGION), 0);
 	expect("seal", fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-	memory = map_file(fd, 2 * REGION, PROT_READ);
+	memory = shared_file(fd, 2 * REGION, PROT_READ);
 	copies = mmap(NULL, 2 * REGION, PROT_READ, MAP_PRIVATE, fd, 0);
 	expect("pin for writing", edu_map(memory, 2 * REGION, 0, MAP_READABLE | MAP_WRITABLE), -EFAULT);
 	expect("pin copies", edu_map(copies, 2 * REGION, 0, MAP_READABLE), -EFAULT);

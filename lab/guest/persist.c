@@ -51,9 +51,7 @@ static void map_half(int fd, size_t from, size_t to, const char *line)
 
 	if (ftruncate(fd, to))
 		fail("ftruncate");
-	memory = mmap(NULL, to, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		fail("mmap");
+	memory = shared_file(fd, to, PROT_READ | PROT_WRITE);
 	store_line(memory, from, to, line);
 	if (msync(memory, to, MS_SYNC) || munmap(memory, to))
 		fail("msync");

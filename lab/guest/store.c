@@ -26,9 +26,7 @@ static void touch_all(int fd, size_t length)
 
 	if (ftruncate(fd, length))
 		fail("ftruncate");
-	memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		fail("mmap");
+	memory = shared_file(fd, length, PROT_READ | PROT_WRITE);
 	for (size_t at = 0; at < length; at += PAGE)
 		memory[at] = 1;
 	if (munmap(memory, length))

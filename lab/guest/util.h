@@ -65,6 +65,16 @@ static inline char *anonymous(size_t length)
 	return memory;
 }
 
+/* The begin of a file, shared with it. */
+static inline char *shared_file(int fd, size_t length, int protection)
+{
+	char *memory = mmap(NULL, length, protection, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		fail("mmap");
+	return memory;
+}
+
 /* Anonymous memory, aligned to 2 MiB, not touched. */
 static inline char *reserve(size_t length)
 {
