@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TOLL_BEGIN = 1, TOLL_END = 2, TOLL_WATCH = 3 };
+enum { TOLL_BEGIN = 1, TOLL_END = 2, TOLL_WATCH = 3, TOLL_STEP = 4 };
 
 static inline void toll_say(unsigned long operation, const void *first, unsigned long second)
 {
@@ -35,6 +35,12 @@ static inline void toll_end(void)
 static inline void toll_watch(const void *start, unsigned long length)
 {
 	toll_say(TOLL_WATCH, start, length);
+}
+
+/* A step for a recording of stores to persistent memory: two numbers. */
+static inline void toll_step(unsigned long first, unsigned long second)
+{
+	toll_say(TOLL_STEP, (const void *)first, second);
 }
 
 #endif

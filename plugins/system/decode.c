@@ -116,6 +116,19 @@ static bool is_prefix(int byte)
 	}
 }
 
+/* Returns the first byte of the opcode, or -1. */
+static int skip_prefixes(struct reader *reader, uint8_t *rex, bool *is_66)
+{
+	int byte;
+
+	while (is_prefix(byte = next(reader)))
+		*is_66 |= byte == 0x66;
+	if (byte >> 4 != 4)
+		return byte;
+	*rex = byte;
+	return next(reader);
+}
+
 static enum decoded two_bytes(struct reader *reader, uint8_t rex, bool is_66,
 			      struct instruction *found)
 {
@@ -140,7 +153,6 @@ struct instruction decode(const uint8_t *code, size_t length)
 	struct instruction found = { .length = length };
 	bool is_66 = false;
 	uint8_t rex = 0;
-	int byte;
 
 	if (length == sizeof(say) && !memcmp(code, say, length))
 		found.what = DECODED_SAY;
@@ -148,13 +160,43 @@ struct instruction decode(const uint8_t *code, size_t length)
 		found.what = DECODED_KEEP;
 	if (found.what != DECODED_OTHER)
 		return found;
-	while (is_prefix(byte = next(&reader)))
-		is_66 |= byte == 0x66;
-	if (byte >> 4 == 4) {
-		rex = byte;
-		byte = next(&reader);
-	}
-	if (byte == 0x0f)
+	if (skip_prefixes(&reader, &rex, &is_66) == 0x0f)
 		found.what = two_bytes(&reader, rex, is_66, &found);
+	return found;
+}
+
+/* 0F AE: CLFLUSH is /7 with memory; with 66, CLFLUSHOPT is /7 and CLWB /6; MFENCE is F0, SFENCE F8. */
+static enum decoded group15(struct reader *reader, uint8_t rex, bool is_66, struct instruction *found)
+{
+	int modrm = next(reader), operation = modrm >> 3 & 7;
+
+	if (modrm < 0)
+		return DECODED_OTHER;
+	if (modrm >> 6 == 3)
+		return !is_66 && operation >= 6 ? DECODED_FENCE : DECODED_OTHER;
+	if (operation != 7 && !(operation == 6 && is_66))
+		return DECODED_OTHER;
+	return memory(reader, rex, modrm, &found->memory) ? DECODED_FLUSH_LINE : DECODED_OTHER;
+}
+
+struct instruction decode_persisting(const uint8_t *code, size_t length)
+{
+	struct reader reader = { code, code + length };
+	struct instruction found = { .length = length };
+	bool is_66 = false;
+	uint8_t rex = 0;
+
+	if (skip_prefixes(&reader, &rex, &is_66) != 0x0f)
+		return found;
+	switch (next(&reader)) {
+	case 0xae:
+		found.what = group15(&reader, rex, is_66, &found);
+		break;
+	case 0x2b:
+	case 0xc3:
+	case 0xe7:
+		found.what = DECODED_STORE_PAST_CACHES;
+		break;
+	}
 	return found;
 }

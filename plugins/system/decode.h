@@ -18,6 +18,10 @@ enum decoded {
 	DECODED_INVPCID,   /* type in register `source`, descriptor at `memory` */
 	DECODED_SAY,	   /* message from the guest: see toll_lab_magic.h */
 	DECODED_KEEP,	   /* the next write of CR3 keeps translations */
+	/* Of decode_persisting(): */
+	DECODED_FLUSH_LINE,	   /* of the cache line at `memory` */
+	DECODED_FENCE,		   /* SFENCE, MFENCE */
+	DECODED_STORE_PAST_CACHES, /* MOVNTI, MOVNTDQ, MOVNTPS */
 };
 
 /*
@@ -41,5 +45,8 @@ struct instruction {
 
 /* Decodes one instruction of 64-bit code. */
 struct instruction decode(const uint8_t *code, size_t length);
+
+/* The same for the instructions that decide when a store is persistent. */
+struct instruction decode_persisting(const uint8_t *code, size_t length);
 
 #endif

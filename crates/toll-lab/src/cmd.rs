@@ -11,6 +11,7 @@ mod kernel;
 mod lint;
 mod list;
 mod outside;
+mod persistent;
 mod power_cuts;
 mod report;
 mod run;

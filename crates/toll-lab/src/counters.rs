@@ -70,8 +70,10 @@ const WRITTEN: [&str; 8] = [
 ];
 
 /// Counters of a scenario's crashes, which are not those of a guest.
-pub const CRASHES: [&str; 7] = [
+pub const CRASHES: [&str; 9] = [
+    "operations",
     "crash_states",
+    "mounted",
     "power_cuts",
     "lost",
     "planted",

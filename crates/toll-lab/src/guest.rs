@@ -58,6 +58,9 @@ pub struct Guest<'a> {
     pub lines: bool,
     /// Check every access against old translations that hardware could still use.
     pub adversary: bool,
+    /// Record the stores to the persistent memory, in the file [`stores`] of its directory. For a
+    /// machine with one CPU.
+    pub stores: bool,
     /// Directory for its console and results; created, and emptied first.
     pub directory: &'a Path,
 }
@@ -72,6 +75,11 @@ pub struct Outcome {
     pub notes: BTreeMap<String, BTreeMap<String, f64>>,
     pub console: PathBuf,
     pub seconds: f64,
+}
+
+/// The recording of a guest that ran in a directory.
+pub fn stores(directory: &Path) -> PathBuf {
+    directory.join("findings/stores")
 }
 
 impl Guest<'_> {
@@ -176,6 +184,10 @@ impl Guest<'_> {
                 .chain(
                     self.adversary
                         .then(|| plugins::adversary(workspace, &self.machine, &findings)),
+                )
+                .chain(
+                    self.stores
+                        .then(|| plugins::stores(workspace, &self.machine, &findings)),
                 )
                 .collect::<Result<_>>()?,
         };

@@ -42,6 +42,7 @@ fn shell_in(machine: Machine, name: &str, line: &str, seconds: u64) -> Result<Ou
         preset: None,
         lines: false,
         adversary: false,
+        stores: false,
         directory: &directory(name),
     }
     .run(&workspace)

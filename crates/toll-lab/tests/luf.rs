@@ -54,6 +54,7 @@ fn said(name: &str, machine: Machine, append: &[&str], before: &[&str], asked: &
         preset: None,
         lines: false,
         adversary: false,
+        stores: false,
         directory: &workspace.cache.join("tests").join(name),
     }
     .run(&workspace)

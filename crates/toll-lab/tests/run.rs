@@ -52,6 +52,10 @@ fn crashes_of_a_scenario_are_counted() {
     assert_eq!(count("crash-states", "lost"), 0.0);
     assert_eq!(count("crash-states", "planted"), 24.0);
     assert_eq!(count("crash-states", "caught"), 24.0);
+    assert_eq!(count("kernel-crash-states", "operations"), 10.0);
+    assert!(count("kernel-crash-states", "crash_states") > 1000.0);
+    assert_eq!(count("kernel-crash-states", "mounted"), 4.0);
+    assert_eq!(count("kernel-crash-states", "lost"), 0.0);
     assert_eq!(count("power-cuts", "power_cuts"), 10.0);
     assert_eq!(count("power-cuts", "lost"), 0.0);
     assert!(count("power-cuts", "done") > 10.0);

@@ -52,6 +52,7 @@ fn boot(directory: &str, machine: Machine, append: &[&str], commands: &[&str]) -
         preset: Some(&Preset::find("skylake").unwrap()),
         lines: false,
         adversary: false,
+        stores: false,
         directory: &workspace.cache.join("tests").join(directory),
     }
     .run(&workspace)

@@ -77,11 +77,39 @@ static void others(void)
 	EXPECT("no sib", DECODE(0x0f, 0x01, 0x3c).what, DECODED_OTHER);
 }
 
+#define PERSISTING(...) \
+	decode_persisting((const uint8_t[]){ __VA_ARGS__ }, sizeof((uint8_t[]){ __VA_ARGS__ }))
+
+static void persisting(void)
+{
+	check_memory("clwb (%rax)", PERSISTING(0x66, 0x0f, 0xae, 0x30), DECODED_FLUSH_LINE,
+		     (struct operand){ 0, NO_REGISTER, 1, 0 });
+	check_memory("clflushopt 0x40(%r9)", PERSISTING(0x66, 0x41, 0x0f, 0xae, 0x79, 0x40),
+		     DECODED_FLUSH_LINE, (struct operand){ 9, NO_REGISTER, 1, 0x40 });
+	/* As the kernel's alternatives pad it. */
+	check_memory("ds clflush (%rdx)", PERSISTING(0x3e, 0x0f, 0xae, 0x3a), DECODED_FLUSH_LINE,
+		     (struct operand){ 2, NO_REGISTER, 1, 0 });
+	EXPECT("xsaveopt (%rdi)", PERSISTING(0x0f, 0xae, 0x37).what, DECODED_OTHER);
+	EXPECT("sfence", PERSISTING(0x0f, 0xae, 0xf8).what, DECODED_FENCE);
+	EXPECT("mfence", PERSISTING(0x0f, 0xae, 0xf0).what, DECODED_FENCE);
+	EXPECT("lfence", PERSISTING(0x0f, 0xae, 0xe8).what, DECODED_OTHER);
+	EXPECT("tpause %eax", PERSISTING(0x66, 0x0f, 0xae, 0xf0).what, DECODED_OTHER);
+	EXPECT("movnti %rax,(%rdi)", PERSISTING(0x48, 0x0f, 0xc3, 0x07).what, DECODED_STORE_PAST_CACHES);
+	EXPECT("movntdq %xmm0,(%rdi)", PERSISTING(0x66, 0x0f, 0xe7, 0x07).what,
+	       DECODED_STORE_PAST_CACHES);
+	EXPECT("movntps %xmm0,(%rdi)", PERSISTING(0x0f, 0x2b, 0x07).what, DECODED_STORE_PAST_CACHES);
+	EXPECT("mov %rax,(%rdi)", PERSISTING(0x48, 0x89, 0x07).what, DECODED_OTHER);
+	EXPECT("invlpg (%rdi)", PERSISTING(0x0f, 0x01, 0x3f).what, DECODED_OTHER);
+	EXPECT("clwb without its operand", PERSISTING(0x66, 0x0f, 0xae).what, DECODED_OTHER);
+	EXPECT("clwb (%rax)", DECODE(0x66, 0x0f, 0xae, 0x30).what, DECODED_OTHER);
+}
+
 int main(void)
 {
 	invlpg();
 	control();
 	pcid();
+	persisting();
 	others();
 	return finish("system/decode");
 }

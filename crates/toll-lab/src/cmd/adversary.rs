@@ -28,6 +28,7 @@ const EXAMPLE: &str = "\
 Examples:
   toll-lab adversary tollfree
   toll-lab adversary ~/queue/series --seconds 600
+  toll-lab adversary tollfree --config kernel/config/iommu.config --scenario morsel-dma
   toll-lab adversary vanilla --scenario munmap --plant munmap
   toll-lab adversary vanilla tollfree --plants --markdown docs/results/adversary.md
   toll-lab adversary ~/queue/series --scenario random --seed 7 --minimise
@@ -53,6 +54,9 @@ pub struct Args {
     /// Copy this program, with its libraries, to the guest's /bin
     #[arg(long = "program", value_name = "FILE")]
     programs: Vec<PathBuf>,
+    /// Also set these symbols (a .config fragment); may be repeated
+    #[arg(long, value_name = "FRAGMENT")]
+    config: Vec<PathBuf>,
     /// Repeat the scenarios, with other seeds, for at least this long on each kernel
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     seconds: u64,

@@ -136,6 +136,7 @@ fn guest(workspace: &Workspace, built: &Built, watched: Watched, line: &str) -> 
         },
         lines: false,
         adversary: matches!(watched, Watched::Judged),
+        stores: false,
         directory: &workspace.cache.join("bench"),
     }
     .run(workspace)?;

@@ -9,7 +9,7 @@ use crate::results::{Detail, Entry, Results};
 use crate::run::Request;
 use crate::workspace::Workspace;
 
-/// Adds the sections `crash-states` and `power-cuts` to the results, if the form asks for them and
+/// Adds the sections `crash-states`, `kernel-crash-states` and `power-cuts` to the results, if the form asks for them and
 /// the kernel is one of the variants.
 ///
 /// # Errors
@@ -38,6 +38,17 @@ pub fn add(workspace: &Workspace, request: &Request<'_>, results: &mut Results) 
         ]),
     );
     states.conclude()?;
+    let kernel = crash_states::examine(workspace, &crashes.variant, crashes.operations, None)?;
+    add(
+        "kernel-crash-states",
+        counters(&[
+            ("operations", kernel.operations),
+            ("crash_states", kernel.crash_states),
+            ("mounted", kernel.mounted),
+            ("lost", kernel.lost),
+        ]),
+    );
+    kernel.conclude()?;
     let seed = power_cuts::new_seed();
     let cuts = power_cuts::cut(workspace, &crashes.variant, crashes.power_cuts, seed, None)?;
     add(

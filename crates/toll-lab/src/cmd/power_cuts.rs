@@ -5,10 +5,7 @@
 //! What the guest's caches had is lost with it. The memory behind /dev/pmem0 is a file of the host,
 //! which is read after each cut; the next guest goes on with it, and its kernel mounts it first.
 
-mod judge;
-
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,7 +14,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 use toll_model::random::Random;
 
-use self::judge::{Files, How, Tally};
+use super::persistent::{Files, How, PMEM_MIB, Tally, range};
 use crate::error::LabError;
 use crate::files;
 use crate::guest::{Guest, Job, Machine, Program};
@@ -55,8 +52,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Size of the persistent memory, MiB.
-const PMEM_MIB: u32 = 32;
 /// Memory of the guests in turn. QEMU puts persistent memory behind all other: at 4 and 6 GiB.
 const MEMORY_MIB: [u32; 2] = [512, 4096];
 /// The time of a cut, from when the guest begins its work.
@@ -158,27 +153,10 @@ fn is_loss(why: &str) -> bool {
     why.starts_with("power cut ") && !why.contains("the guest reports: bad")
 }
 
-/// A new file of zeros.
-fn new_file(path: &Path) -> Result<()> {
+/// A new file of zeros for the persistent memory.
+pub fn new_file(path: &Path) -> Result<()> {
     let file = File::create(path).and_then(|file| file.set_len(u64::from(PMEM_MIB) << 20));
     file.with_context(|| path.display().to_string())
-}
-
-/// The range of /dev/pmem0 in a file: Linux has put a header before it, with the description of the
-/// namespace (struct nd_pfn_sb).
-fn range(path: &Path) -> io::Result<Vec<u8>> {
-    const SIGNATURE: &[u8] = b"NVDIMM_PFN_INFO";
-    const HEADER: usize = 4096;
-    /// The place of the data in the namespace.
-    const DATA: usize = HEADER + 56;
-    let bytes = fs::read(path)?;
-    if !bytes[HEADER..].starts_with(SIGNATURE) {
-        return Err(io::Error::other("the memory has no header"));
-    }
-    let at = u64::from_le_bytes(bytes[DATA..DATA + 8].try_into().expect("8 bytes"));
-    let data = bytes.get(at as usize..);
-    data.map(<[u8]>::to_vec)
-        .ok_or_else(|| io::Error::other("the header of the memory is wrong"))
 }
 
 struct Cuts<'a> {
@@ -252,6 +230,7 @@ impl Cuts<'_> {
             preset: None,
             lines: false,
             adversary: false,
+            stores: false,
             directory: self.directory,
         }
     }

@@ -243,6 +243,7 @@ impl<'a> Session<'a> {
             preset: None,
             lines: false,
             adversary: false,
+            stores: false,
             directory: &self.directory,
         }
         .run(&self.workspace)?;

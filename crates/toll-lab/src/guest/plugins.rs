@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! QEMU's `-plugin` arguments: the virtual PMU, the counting of cache lines, and the adversarial TLB.
+//! QEMU's `-plugin` arguments: the virtual PMU, the counting of cache lines, the recording of stores,
+//! and the adversarial TLB.
 
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,20 @@ pub(super) fn adversary(workspace: &Workspace, machine: &Machine, out: &Path) ->
         words.push(format!("levels=5,direct_map={DIRECT_MAP_LA57}"));
     }
     Ok(words.join(","))
+}
+
+/// Physical address of the persistent memory of a machine that has no memory above it: at most 2 GiB.
+const PMEM_START: u64 = 4 << 30;
+
+/// Returns the argument for the recording of stores to persistent memory; it is written to `out`.
+pub(super) fn stores(workspace: &Workspace, machine: &Machine, out: &Path) -> Result<String> {
+    let library = workspace.plugin("libtoll_stores.so")?;
+    let bytes = u64::from(machine.pmem_mib) << 20;
+    Ok(format!(
+        "{},out={},first={PMEM_START},bytes={bytes}",
+        library.display(),
+        out.display()
+    ))
 }
 
 /// The option for plugins if one host thread runs several CPUs.

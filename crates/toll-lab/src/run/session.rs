@@ -215,6 +215,7 @@ impl<'a> Session<'a> {
             preset: Some(self.request.preset),
             lines: self.request.scenario.lines,
             adversary: false,
+            stores: false,
             directory: &self.directory_of(task, thread),
         }
         .run(self.workspace)?;

@@ -174,6 +174,8 @@ pub struct Crashes {
     pub variant: String,
     /// The least number of crash states.
     pub states: u64,
+    /// Operations of the kernel that are recorded.
+    pub operations: u32,
     pub power_cuts: u32,
 }
 

@@ -44,6 +44,10 @@ static const char *const plant_names[PLANTS] = {
 	[PLANT_PMEM_ZEROS_STAY] = "pmem_zeros_stay",
 	[PLANT_PMEM_SEAL_UNDER_PIN] = "pmem_seal_under_pin",
 	[PLANT_CUT_REPLACED_FIRST] = "cut_replaced_first",
+	[PLANT_LOST_SYNC] = "lost_sync",
+	[PLANT_LOST_ZEROS] = "lost_zeros",
+	[PLANT_LOST_WORD] = "lost_word",
+	[PLANT_LOST_FENCE] = "lost_fence",
 };
 
 /**

@@ -12,8 +12,8 @@
 
 /*
  * In the order of the names in sysfs. TLB bugs show only on a TLB that keeps its
- * entries; that of an emulator drops them too early. PMEM bugs are in persistent memory, and
- * CUT bugs show only after a power cut.
+ * entries; that of an emulator drops them too early. PMEM bugs are in persistent memory, CUT
+ * bugs show only after a power cut, and LOST bugs only if that loses what was not flushed.
  */
 enum morsel_plant {
 	PLANT_NOTHING,
@@ -35,6 +35,10 @@ enum morsel_plant {
 	PLANT_PMEM_ZEROS_STAY,
 	PLANT_PMEM_SEAL_UNDER_PIN,
 	PLANT_CUT_REPLACED_FIRST,
+	PLANT_LOST_SYNC,
+	PLANT_LOST_ZEROS,
+	PLANT_LOST_WORD,
+	PLANT_LOST_FENCE,
 	PLANTS,
 };
 

@@ -37,6 +37,12 @@ pub struct MachineSpec {
     pub pti: bool,
     #[serde(default)]
     pub la57: bool,
+    /// Size of /dev/pmem0, MiB.
+    #[serde(default)]
+    pub pmem_mib: u32,
+    /// An IOMMU and QEMU's device `edu`.
+    #[serde(default)]
+    pub iommu: bool,
     /// Part of the short form.
     #[serde(default)]
     pub short: bool,

@@ -24,6 +24,8 @@ use crate::workspace::Workspace;
 
 /// Our programs in each guest.
 const PROGRAMS: [&str; 3] = ["stale", "mmfuzz", "section"];
+/// Those in guests of a patched kernel.
+const PATCHED_PROGRAMS: [&str; 2] = ["persist", "dma"];
 /// A bug may make a CPU of the kernel loop: the guest ends then.
 const LOCKUP: &str = "softlockup_panic=1";
 /// Guests that a bug is planted in, as long as none finds it.
@@ -120,7 +122,7 @@ impl<'a> Tester<'a> {
         variant: &str,
         args: &'a Args,
     ) -> Result<Tester<'a>> {
-        let variant = Variant::find(workspace, variant, &[])?;
+        let variant = Variant::find(workspace, variant, &args.config)?;
         let given = args.programs.iter().map(|path| Program::given(path));
         let given = given.collect::<Result<Vec<_>>>()?;
         let built = build(workspace, &variant)?;
@@ -135,6 +137,10 @@ impl<'a> Tester<'a> {
         programs.extend(given.into_iter().flatten());
         if built.is_patched() {
             programs.extend(selftests::compile(&built)?);
+            programs.extend(Program::installed("tollfree")?);
+            for name in PATCHED_PROGRAMS {
+                programs.push(Program::compiled(workspace, name)?);
+            }
         }
         let disk = DiskSpec {
             empty_mib: DISK_MIB,
@@ -243,6 +249,8 @@ impl<'a> Tester<'a> {
                 nodes: machine.nodes,
                 pti: machine.pti,
                 la57: machine.la57,
+                pmem_mib: machine.pmem_mib,
+                iommu: machine.iommu,
                 icount: self.args.icount,
                 ..Machine::plain(machine.cpus, machine.memory_mib)
             },
@@ -255,6 +263,7 @@ impl<'a> Tester<'a> {
             preset: None,
             lines: false,
             adversary: true,
+            stores: false,
             directory: &self.directory,
         }
         .run_unless_silent(self.workspace, plant.map(|_| SILENCE));

@@ -290,6 +290,7 @@ impl<'a> TestedKernel<'a> {
             preset: None,
             lines: false,
             adversary: self.checked.is_some(),
+            stores: false,
             directory: &directory,
         }
         .survey(self.workspace, Duration::from_secs(SLACK + longest))?;

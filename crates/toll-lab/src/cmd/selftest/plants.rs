@@ -16,9 +16,13 @@ const PMEM_TESTS: [&str; 1] = ["/test/morsel_pmem"];
 const PMEM: &str = "pmem_";
 const FIRST: &str = "TOLLFREE_STOP_AT_FAILURE=1";
 /// Name prefixes of bugs that tests in a guest cannot see, and why.
-const HIDDEN: [(&str, &str); 2] = [
+const HIDDEN: [(&str, &str); 3] = [
     ("tlb_", "needs a TLB that keeps every entry"),
     ("cut_", "needs a power cut (toll-lab power-cuts --plant)"),
+    (
+        "lost_",
+        "needs a crash that loses what is in caches (toll-lab crash-states --plant)",
+    ),
 ];
 /// Panic on the first kernel report: later effects on memory do not count.
 const APPEND: [&str; 1] = ["panic_on_warn=1"];

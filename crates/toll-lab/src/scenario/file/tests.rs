@@ -44,7 +44,9 @@ fn forms_may_have_a_machine_of_their_own() {
 #[test]
 fn crashes_name_a_known_variant() {
     let crashes = |variant: &str| {
-        let line = format!("crashes = {{ variant = {variant:?}, states = 5, power_cuts = 3 }}");
+        let line = format!(
+            "crashes = {{ variant = {variant:?}, states = 5, operations = 4, power_cuts = 3 }}"
+        );
         GOOD.replacen("within = 20", &format!("within = 20\n{line}"), 1)
     };
     let scenario = Scenario::parse(&crashes("tollfree")).unwrap();

@@ -75,3 +75,40 @@ fn what_is_lost_or_half_there_is_found() {
             .contains("bad mount")
     );
 }
+
+#[test]
+fn the_numbers_of_the_open_file_are_those_that_were_made_persistent() {
+    let log = |first: u64, second: u64| {
+        let mut bytes = vec![0; 8192];
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        bytes[4096..4104].copy_from_slice(&second.to_le_bytes());
+        bytes
+    };
+    let check = |console: &str, bytes: &[u8]| checked(console, &[("l", bytes, false)]);
+    let begun = "power-cuts: begin l 3";
+    let done = format!("{begun}\npower-cuts: done l 3");
+    for (console, files) in [(begun, log(0, 3)), (begun, log(3, 0)), (&done, log(3, 3))] {
+        assert_eq!(check(console, &files), Ok([0; NAMES.len()]));
+    }
+    assert_eq!(checked(begun, &[]), Ok([0; NAMES.len()]));
+    for (console, files) in [(begun, log(0, 4)), (&done, log(3, 0)), (&done, log(0, 3))] {
+        let why = check(console, &files).unwrap_err();
+        assert!(why.starts_with("l has the numbers"), "{why}");
+    }
+    assert!(checked(&done, &[]).is_err());
+    // Of the next version each number may be there alone.
+    let next = format!("{done}\npower-cuts: begin l 6");
+    assert_eq!(check(&next, &log(6, 3)), Ok([0; NAMES.len()]));
+    assert!(check(&next, &log(6, 0)).is_err());
+}
+
+#[test]
+fn the_range_starts_behind_the_header() {
+    let mut bytes = vec![0; 3 << 20];
+    assert!(start_of_range(&bytes).is_err());
+    bytes[4096..4111].copy_from_slice(b"NVDIMM_PFN_INFO");
+    bytes[4152..4160].copy_from_slice(&(2u64 << 20).to_le_bytes());
+    assert_eq!(start_of_range(&bytes).unwrap(), 2 << 20);
+    bytes[4152..4160].copy_from_slice(&(3u64 << 20).to_le_bytes());
+    assert!(start_of_range(&bytes).is_err());
+}
