@@ -305,6 +305,12 @@ fn numbers(
     // What lies behind the end is a hole.
     bytes.resize(bytes.len().max(2 * 4096), 0);
     let found = LOG_PLACES.map(|at| number_at(&bytes, at));
+    for at in LOG_PLACES {
+        bytes[at..at + 8].fill(0);
+    }
+    if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+        return Err(format!("{LOG} has {:#x} at byte {at}, not 0", bytes[at]));
+    }
     let may_be = |(found, known): (u64, u64)| found == known || log.begun == Some(found);
     match found.into_iter().zip(log.numbers).all(may_be) {
         true => Ok(found),

@@ -11,7 +11,9 @@ use serde::Serialize;
 use toll_image::crash::lines::{Coverage, Lines};
 use toll_image::crash::random::Random;
 use toll_image::crash::trace::{Event, Trace};
+use toll_image::layout::PAGE;
 use toll_image::medium::Medium;
+use toll_image::ops::Fs;
 use toll_image::recover;
 
 use super::recording::{Record, Recording};
@@ -147,7 +149,10 @@ impl Lab<'_> {
     fn record(&self, operations: u32, plant: Option<&str>) -> Result<Vec<u8>> {
         new_file(&self.pmem)?;
         self.run("tollfree morsel mkfs /dev/pmem0", false)?;
-        let first = read(&self.pmem)?;
+        let mut first = read(&self.pmem)?;
+        let start = start_of_range(&first)?;
+        soil(&mut first[start..])?;
+        fs::write(&self.pmem, &first).with_context(|| self.pmem.display().to_string())?;
         self.run(&Files::script_to(operations, plant), true)?;
         Ok(first)
     }
@@ -191,6 +196,18 @@ impl Lab<'_> {
         }
         Ok(())
     }
+}
+
+/// Fills all free pages with bytes that mean nothing, as earlier use leaves them: else a lost store of
+/// zeros would make no difference.
+fn soil(range: &mut [u8]) -> Result<()> {
+    let fs = Fs::mount(range.to_vec()).context("the new range")?;
+    for (number, page) in (0..).zip(range.chunks_exact_mut(PAGE as usize)) {
+        if !fs.owned().has(number) {
+            page.fill(0xa5);
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

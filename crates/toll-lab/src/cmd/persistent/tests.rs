@@ -96,6 +96,12 @@ fn the_numbers_of_the_open_file_are_those_that_were_made_persistent() {
         assert!(why.starts_with("l has the numbers"), "{why}");
     }
     assert!(checked(&done, &[]).is_err());
+    let mut other = log(3, 3);
+    other[5000] = 7;
+    assert_eq!(
+        check(&done, &other).unwrap_err(),
+        "l has 0x7 at byte 5000, not 0"
+    );
     // Of the next version each number may be there alone.
     let next = format!("{done}\npower-cuts: begin l 6");
     assert_eq!(check(&next, &log(6, 3)), Ok([0; NAMES.len()]));

@@ -121,3 +121,14 @@ fn what_the_kernel_makes_of_a_state_is_compared() {
     search.mounted(sample, |_| Ok(image.clone())).unwrap();
     assert_eq!((search.figures.mounted, search.figures.lost), (2, 1));
 }
+
+#[test]
+fn free_pages_are_soiled_and_others_are_not() {
+    let clean = empty();
+    let mut range = clean.clone();
+    soil(&mut range).unwrap();
+    assert_eq!(range[..PAGE as usize], clean[..PAGE as usize]);
+    let soiled = range.iter().filter(|byte| **byte == 0xa5).count();
+    assert!(soiled > range.len() / 2, "{soiled}");
+    assert!(toll_image::survey(&range).unwrap().findings.list.is_empty());
+}
