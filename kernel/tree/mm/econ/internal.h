@@ -366,6 +366,25 @@ void econ_test_use(struct econ_mm *econ, struct vm_area_struct *vma,
 void econ_begin_use(struct econ_mm *econ, const struct econ_place *place,
 		    unsigned long region);
 
+/* block.c */
+#define ECON_BLOCKS	16
+
+/**
+ * struct econ_block - block that can be made free
+ * @begin: its first page frame
+ * @in_way: number of its pages that are in use
+ * @is_isolated: it is isolated while its pages are moved
+ */
+struct econ_block {
+	unsigned long begin;
+	unsigned int in_way;
+	bool is_isolated;
+};
+
+unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks);
+unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
+			      unsigned int count);
+
 /* ledger.c */
 
 void econ_want_block(int nid, u64 earned_ns, const struct econ_action *action,

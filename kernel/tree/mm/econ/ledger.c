@@ -11,10 +11,13 @@
  * One in many attempts that do not pay is made nevertheless, to measure its cost, and paid
  * with its duration.
  *
- * An attempt is the compaction of one zone. It ends with one block, and zones from which
- * no fault could take a huge page are left out. It is done as in a fault, which is the
- * cheapest way: only blocks of movable pages, and each only as far as its pages can be
- * moved at once. After a failure it is thorough, like other work of kcompactd.
+ * An attempt makes blocks by moving the pages that are in use in them, if there are some
+ * that can be moved (block.c): as many blocks as the ledger pays for, and as few pages as a
+ * block has. Allocations of single pages take the smallest free pieces, which are in all
+ * blocks, so that each block is cheaper now than it will be. Else an attempt is the
+ * compaction of one zone, as in a fault: only blocks of movable pages, and each only as far
+ * as its pages can be moved at once. After a failure it is thorough, like other work of
+ * kcompactd. Zones from which no fault could take a huge page are left out.
  *
  * The loss is only what a profile claims, and any user may write one. So an attempt is
  * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
@@ -37,6 +40,8 @@
 /* Needs the headers above. */
 #include <linux/compaction.h>
 
+#include <trace/events/econ.h>
+
 #include "../internal.h"
 #include "internal.h"
 #include "pot.h"
@@ -51,7 +56,10 @@
  *	spent
  * @credit: time that compaction may use, from the CPU time of these processes
  * @made: number of blocks that kcompactd made for it
- * @failed: number of failed attempts
+ * @failed: number of failed attempts, and of chosen blocks that were not free in the end
+ * @moved: number of pages to move in blocks that were chosen
+ * @in_way: number of pages to move for the block that was refused last; 0 if the last
+ *	one was made
  * @is_asked: kcompactd was asked for a block, and has not begun
  * @is_explored: the next attempt is made whether it pays or not
  * @is_thorough: the next attempt waits for pages; only kcompactd uses it
@@ -62,6 +70,8 @@ struct econ_node_ledger {
 	struct econ_pot credit;
 	atomic64_t made;
 	atomic64_t failed;
+	atomic64_t moved;
+	unsigned int in_way;
 	bool is_asked;
 	bool is_explored;
 	bool is_thorough;
@@ -70,7 +80,8 @@ struct econ_node_ledger {
 static struct econ_node_ledger ledgers[MAX_NUMNODES];
 static DEFINE_SPINLOCK(pots_lock); /* the pots of all ledgers */
 
-static struct econ_action econ_attempt_action(struct econ_node_ledger *ledger)
+static struct econ_action econ_attempt_action(struct econ_node_ledger *ledger,
+					      unsigned int in_way)
 {
 	u64 now = ktime_get_ns();
 
@@ -78,15 +89,17 @@ static struct econ_action econ_attempt_action(struct econ_node_ledger *ledger)
 	return (struct econ_action){
 		.kind = ECON_COMPACT,
 		.order = HPAGE_PMD_ORDER,
+		.in_way = in_way,
 		.refused_ns = econ_pot_read(&ledger->refused, now),
 		.credit_ns = econ_pot_read(&ledger->credit, now),
 	};
 }
 
-/* Whether to ask kcompactd, which decides once more. */
+/* Whether to ask kcompactd, which decides once more, when it knows the pages to move. */
 static bool econ_wants_attempt(struct econ_node_ledger *ledger, bool acts)
 {
-	struct econ_action action = econ_attempt_action(ledger);
+	struct econ_action action =
+		econ_attempt_action(ledger, READ_ONCE(ledger->in_way) ?: 1);
 	struct econ_estimate it = econ_estimate(&action, &econ_costs);
 
 	if (econ_pays(it))
@@ -118,7 +131,7 @@ static void econ_ledger_withdraw(struct econ_node_ledger *ledger, u64 ns)
 /* Decide whether an attempt pays, and count the decision. */
 static bool econ_decide_attempt(struct econ_node_ledger *ledger, bool acts)
 {
-	struct econ_action action = econ_attempt_action(ledger);
+	struct econ_action action = econ_attempt_action(ledger, 0);
 
 	return econ_decide(&action, 0, NULL, acts);
 }
@@ -189,37 +202,128 @@ gfp_t econ_compaction_begin(struct econ_compaction *it, pg_data_t *pgdat, gfp_t 
 	return it->is_ours ? GFP_TRANSHUGE_LIGHT : gfp;
 }
 
-/* Whether the ledger pays for a zone. */
-static bool econ_pays_for_zone(struct econ_compaction *it, struct zone *zone)
+/* Whether the ledger pays for the compaction of a zone; if not, there is no other. */
+static bool econ_pays_for_zone(struct econ_compaction *it)
 {
-	if (it->is_over ||
-	    !compaction_suitable(zone, it->order, gfp_zone(GFP_TRANSHUGE_LIGHT)))
-		return false;
-	it->is_over = !econ_decide_attempt(&ledgers[it->nid], true) &&
-		      !it->is_explored;
+	struct econ_node_ledger *ledger = &ledgers[it->nid];
+
+	it->is_over = !econ_decide_attempt(ledger, true) && !it->is_explored;
+	WRITE_ONCE(ledger->in_way, it->is_over ? ECON_REGION_PAGES : 0);
 	return !it->is_over;
 }
 
+/*
+ * The blocks that the ledger pays for together, of those that can be made, the cheapest
+ * first. Return: their number; @pages is set to the number of pages that they cost.
+ */
+static unsigned int econ_plan_blocks(struct econ_compaction *it,
+				     const struct econ_block *blocks, unsigned int count,
+				     unsigned int *pages)
+{
+	struct econ_node_ledger *ledger = &ledgers[it->nid];
+	struct econ_action action = econ_attempt_action(ledger, 0);
+	u64 lost_ns = action.refused_ns, spent_ns = 0;
+	unsigned int planned;
+
+	*pages = 0;
+	for (planned = 0; planned < count; planned++) {
+		action.in_way = max(blocks[planned].in_way, ECON_LEAST_IN_WAY);
+		action.refused_ns = lost_ns > spent_ns ? lost_ns - spent_ns : 0;
+		if (planned && *pages + action.in_way > ECON_REGION_PAGES)
+			break;
+		if (!econ_decide(&action, 0, NULL, true) && (planned || !it->is_explored))
+			break;
+		*pages += action.in_way;
+		spent_ns += econ_way_ns(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]),
+					action.in_way);
+	}
+	WRITE_ONCE(ledger->in_way, planned ? 0 : action.in_way);
+	return planned;
+}
+
+/* Pay for an attempt and count its result: blocks made, and attempts and blocks that failed. */
+static void econ_pay(struct econ_compaction *it, unsigned int in_way, unsigned int made,
+		     unsigned int failed)
+{
+	struct econ_node_ledger *ledger = &ledgers[it->nid];
+	u64 took_ns = task_sched_runtime(current) - it->began_ns;
+	/* The attempt may have been a sample of it. */
+	u64 cost_ns = econ_way_ns(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]), in_way);
+
+	/* The cost is in doubt if the attempt was made to measure it. */
+	econ_ledger_withdraw(ledger, it->is_explored ? took_ns : max(took_ns, cost_ns));
+	atomic64_add(made, &ledger->made);
+	atomic64_add(failed, &ledger->failed);
+}
+
+static bool econ_has_room(const struct econ_compaction *it, struct zone *zone)
+{
+	return compaction_suitable(zone, it->order, gfp_zone(GFP_TRANSHUGE_LIGHT));
+}
+
+/*
+ * Make blocks by moving pages that are known. Return false if there is no block, or none
+ * could be made.
+ */
+static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
+{
+	struct econ_block blocks[ECON_BLOCKS];
+	unsigned int count = econ_choose_blocks(zone, blocks), pages, made;
+
+	if (!count)
+		return false;
+	it->is_over = true;
+	count = econ_plan_blocks(it, blocks, count, &pages);
+	if (!count)
+		return true;
+	it->began_ns = task_sched_runtime(current);
+	econ_watch_begin(&it->watch);
+	made = econ_make_blocks(zone, blocks, count);
+	if (it->watch.is_on)
+		__econ_compacted(&it->watch, it->order, pages, made);
+	econ_pay(it, pages, made, count - made);
+	for (unsigned int i = 0; i < count; i++)
+		atomic64_add(blocks[i].in_way, &ledgers[it->nid].moved);
+	trace_econ_blocks(it->nid, count, pages, made);
+	it->is_over = made;
+	return made;
+}
+
+/* Whether kcompactd has to compact a zone for the ledger. */
+static bool econ_may_try(struct econ_compaction *it, struct compact_control *cc,
+			 struct zone *zone)
+{
+	bool is_thorough = ledgers[it->nid].is_thorough;
+
+	if (it->is_over || !econ_has_room(it, zone))
+		return false;
+	if (!is_thorough && econ_try_blocks(it, zone))
+		return false;
+	if (!econ_pays_for_zone(it))
+		return false;
+	if (!is_thorough) {
+		cc->mode = MIGRATE_ASYNC;
+		cc->direct_compaction = true;
+	}
+	return true;
+}
+
 /**
- * econ_may_compact - whether kcompactd may compact a zone
+ * econ_may_compact - make blocks, or let kcompactd compact a zone
  * @it: state of the run
  * @cc: how to compact; set if the ledger pays
  * @zone: the zone
  *
- * Context: kcompactd; takes a spinlock.
- * Return: false if the ledger would have to pay, and does not: a block was made already,
+ * Context: kcompactd; may sleep.
+ * Return: false if kcompactd has nothing to do for the ledger: blocks were made already,
  * too little of @zone is free to compact it or to let a fault take a block, or the attempt
  * does not pay and is not made to measure its cost.
  */
 bool econ_may_compact(struct econ_compaction *it, struct compact_control *cc,
 		      struct zone *zone)
 {
-	if (it->is_ours && !econ_pays_for_zone(it, zone))
+	if (it->is_ours && !econ_may_try(it, cc, zone))
 		return false;
-	if (it->is_ours && !ledgers[it->nid].is_thorough) {
-		cc->mode = MIGRATE_ASYNC;
-		cc->direct_compaction = true;
-	}
 	it->began_ns = it->is_ours ? task_sched_runtime(current) : 0;
 	econ_watch_begin(&it->watch);
 	return true;
@@ -235,7 +339,6 @@ bool econ_may_compact(struct econ_compaction *it, struct compact_control *cc,
 void econ_compaction_end(struct econ_compaction *it, bool is_made)
 {
 	struct econ_node_ledger *ledger = &ledgers[it->nid];
-	u64 cost_ns, took_ns;
 
 	econ_compacted(&it->watch, it->order, is_made);
 	if (!it->is_ours)
@@ -243,12 +346,7 @@ void econ_compaction_end(struct econ_compaction *it, bool is_made)
 	it->is_over = is_made;
 	if (!is_made)
 		ledger->is_thorough = !ledger->is_thorough;
-	took_ns = task_sched_runtime(current) - it->began_ns;
-	/* The attempt may have been a sample of it. */
-	cost_ns = READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]);
-	/* The cost is in doubt if the attempt was made to measure it. */
-	econ_ledger_withdraw(ledger, it->is_explored ? took_ns : max(took_ns, cost_ns));
-	atomic64_inc(is_made ? &ledger->made : &ledger->failed);
+	econ_pay(it, 0, is_made, !is_made);
 }
 
 /**
@@ -280,14 +378,15 @@ int econ_show_ledgers(char *buf)
 
 	for_each_node_state(nid, N_MEMORY) {
 		struct econ_node_ledger *it = &ledgers[nid];
-		struct econ_action action = econ_attempt_action(it);
+		struct econ_action action = econ_attempt_action(it, 0);
 
 		length += sysfs_emit_at(buf, length,
-					"node %d faults %lld refused_ns %llu blocks_made %lld blocks_failed %lld credit_ns %llu\n",
+					"node %d faults %lld refused_ns %llu blocks_made %lld blocks_failed %lld pages_moved %lld credit_ns %llu\n",
 					nid, atomic64_read(&it->faults),
 					action.refused_ns,
 					atomic64_read(&it->made),
 					atomic64_read(&it->failed),
+					atomic64_read(&it->moved),
 					action.credit_ns);
 	}
 	return length;

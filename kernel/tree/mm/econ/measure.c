@@ -209,14 +209,15 @@ void __econ_fault_saw_entry(const struct vm_fault *vmf)
 }
 
 /* Blocks that are made pay for the attempts that make none. */
-void __econ_compacted(struct econ_watch *watch, unsigned int order, bool is_made)
+void __econ_compacted(struct econ_watch *watch, unsigned int order, unsigned int in_way,
+		      bool is_made)
 {
 	struct econ_samples *all = &econ_samples[ECON_COMPACT_BLOCK];
 	u64 ns;
 
 	if (order != HPAGE_PMD_ORDER || econ_is_frozen(ECON_COMPACT_BLOCK))
 		return;
-	ns = __econ_watch_end(watch);
+	ns = econ_whole_ns(__econ_watch_end(watch), in_way);
 	guard(spinlock_irqsave)(&samples_lock);
 	if (econ_samples_charge(all, &ns, is_made, econ_costs.ns[ECON_COMPACT_BLOCK]))
 		econ_sample_locked(ECON_COMPACT_BLOCK, ns);

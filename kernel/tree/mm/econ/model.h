@@ -57,7 +57,7 @@ enum econ_cost {
 	/* allocating and clearing a page */
 	ECON_CLEAR_PAGE,
 	ECON_CLEAR_HUGE,
-	/* compacting a block */
+	/* compacting a block in which all pages are in use */
 	ECON_COMPACT_BLOCK,
 	/* copying the pages of a region into a huge page and mapping it */
 	ECON_COLLAPSE,
@@ -92,6 +92,7 @@ struct econ_costs {
  * @page_ns: cost of a page of memory
  * @supply: source of a huge page
  * @block_ns: benefit that the block would have in another region
+ * @in_way: number of pages to move for a block; 0 if it is not known
  * @refused_ns: benefit that was lost for lack of a block, less the cost of blocks
  *	that were compacted for it
  * @credit_ns: time that background work may use for processes that want it
@@ -111,6 +112,7 @@ struct econ_action {
 	u64 page_ns;
 	enum econ_supply supply;
 	u64 block_ns;
+	unsigned int in_way;
 	u64 refused_ns;
 	u64 credit_ns;
 	unsigned int wanted;
@@ -219,6 +221,42 @@ static inline u64 econ_spare_ns(const struct econ_action *action, unsigned int p
 				unsigned int touched)
 {
 	return econ_product(action->page_ns, pages > touched ? pages - touched : 0);
+}
+
+/* A block costs as much as this number of pages, even if fewer are moved. */
+#define ECON_LEAST_IN_WAY	16
+
+/**
+ * econ_way_ns - cost of making a block
+ * @block_ns: cost of a block in which all pages are in use
+ * @in_way: number of pages to move; 0 if it is not known
+ *
+ * Context: any.
+ * Return: nanoseconds.
+ */
+static inline u64 econ_way_ns(u64 block_ns, unsigned int in_way)
+{
+	if (!in_way)
+		return block_ns;
+	return econ_product(block_ns, in_way < ECON_LEAST_IN_WAY ? ECON_LEAST_IN_WAY :
+								   in_way) /
+	       ECON_REGION_PAGES;
+}
+
+/**
+ * econ_whole_ns - cost of a block in which all pages are in use
+ * @way_ns: cost of another one
+ * @in_way: number of pages that were moved for it; 0 if it is not known
+ *
+ * Context: any.
+ * Return: nanoseconds: the inverse of econ_way_ns().
+ */
+static inline u64 econ_whole_ns(u64 way_ns, unsigned int in_way)
+{
+	if (!in_way)
+		return way_ns;
+	return econ_product(way_ns, ECON_REGION_PAGES) /
+	       (in_way < ECON_LEAST_IN_WAY ? ECON_LEAST_IN_WAY : in_way);
 }
 
 struct econ_estimate econ_estimate(const struct econ_action *action,

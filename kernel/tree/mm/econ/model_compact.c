@@ -4,7 +4,7 @@
  *
  * Benefit: the expected loss for lack of a block: as much as was lost before, or gained by
  * the last block, less the cost of blocks since.
- * Cost: compaction. The processes that lost the benefit must have used enough CPU time to
+ * Cost: compaction, or less where the pages to move are known and few. The processes that lost the benefit must have used enough CPU time to
  * have paid for all earlier attempts. A block is for the next fault; khugepaged decides
  * for itself whether its collapse pays.
  */
@@ -18,7 +18,7 @@ static struct econ_estimate econ_compact_estimate(const struct econ_action *acti
 {
 	struct econ_estimate it = {
 		.benefit = action->refused_ns,
-		.cost = costs->ns[ECON_COMPACT_BLOCK],
+		.cost = econ_way_ns(costs->ns[ECON_COMPACT_BLOCK], action->in_way),
 	};
 
 	if (!action->credit_ns)
@@ -37,6 +37,12 @@ static const struct econ_case cases[] = {
 	     .refused_ns = 500000, .credit_ns = 10000000),
 	CASE("a rich region wanted one", true,
 	     .refused_ns = 10000000, .credit_ns = 10000000),
+	CASE("a poor region wanted one that one page is in the way of", true,
+	     .refused_ns = 500000, .credit_ns = 10000000, .in_way = 1),
+	CASE("a poor region wanted one that half of its pages are in the way of", false,
+	     .refused_ns = 500000, .credit_ns = 10000000, .in_way = 256),
+	CASE("one page is in the way, and the program has not paid for the last one", false,
+	     .refused_ns = 500000, .credit_ns = 0, .in_way = 1),
 	CASE("a rich region of a program that has hardly run", true,
 	     .refused_ns = 10000000, .credit_ns = 1000),
 	CASE("a rich region of a program that has not paid for the last one", false,

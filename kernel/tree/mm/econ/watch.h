@@ -47,7 +47,8 @@ void __econ_fault_end(vm_fault_t ret);
 void __econ_clear_begin(void);
 void __econ_clear_end(void);
 void __econ_fault_saw_entry(const struct vm_fault *vmf);
-void __econ_compacted(struct econ_watch *watch, unsigned int order, bool is_made);
+void __econ_compacted(struct econ_watch *watch, unsigned int order, unsigned int in_way,
+		      bool is_made);
 void __econ_reclaimed(struct econ_watch *watch, unsigned int pages);
 
 /**
@@ -167,7 +168,7 @@ static inline void econ_compacted(struct econ_watch *watch, unsigned int order,
 				  bool is_made)
 {
 	if (watch->is_on)
-		__econ_compacted(watch, order, is_made);
+		__econ_compacted(watch, order, 0, is_made);
 }
 
 /**

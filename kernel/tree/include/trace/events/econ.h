@@ -84,6 +84,30 @@ TRACE_EVENT(econ_observed,
 	TP_printk("region=0x%lx used=%d", __entry->region, __entry->is_used)
 );
 
+TRACE_EVENT(econ_blocks,
+
+	TP_PROTO(int nid, unsigned int blocks, unsigned int pages, unsigned int made),
+
+	TP_ARGS(nid, blocks, pages, made),
+
+	TP_STRUCT__entry(
+		__field(int, nid)
+		__field(unsigned int, blocks)
+		__field(unsigned int, pages)
+		__field(unsigned int, made)
+	),
+
+	TP_fast_assign(
+		__entry->nid = nid;
+		__entry->blocks = blocks;
+		__entry->pages = pages;
+		__entry->made = made;
+	),
+
+	TP_printk("nid=%d blocks=%u pages=%u made=%u", __entry->nid, __entry->blocks,
+		  __entry->pages, __entry->made)
+);
+
 TRACE_EVENT(econ_zeroed,
 
 	TP_PROTO(int nid, const char *what, unsigned long kept,

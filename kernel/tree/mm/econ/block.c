@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Free blocks, made by moving the few pages that are in use in them.
+ *
+ * Compaction goes through a zone and moves what it meets, until a block is free. Here the
+ * block is chosen first: among those with the largest free pieces, the ones with the
+ * fewest pages in use. So the cost of a block is known before: it is that of moving
+ * these pages. The pageblock is isolated meanwhile, so that nobody takes its free pages,
+ * the moved pages included. Pages are moved only if that needs no wait (MIGRATE_ASYNC).
+ */
+
+#include <linux/gfp.h>
+#include <linux/list.h>
+#include <linux/migrate.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/page-isolation.h>
+#include <linux/pageblock-flags.h>
+#include <linux/sort.h>
+#include <linux/spinlock.h>
+/* Needs the headers above. */
+#include <linux/compaction.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+/* Smallest free piece of a block that is worth a look: a sixteenth of it. */
+#define LEAST_ORDER	(HPAGE_PMD_ORDER - 4)
+
+/* Pages are allocated without reclaim, and neither wait nor wake kswapd. */
+#define TARGET_GFP	((GFP_HIGHUSER_MOVABLE | __GFP_NOWARN) & ~__GFP_RECLAIM)
+
+#ifdef CONFIG_MEMORY_ISOLATION
+/*
+ * Whether a page in use can be moved without a wait, and without interrupting other CPUs
+ * for its own sake, which the buffers of a file's page need. Reads without locks.
+ */
+static bool econ_can_be_moved(struct page *page)
+{
+	if (!PageLRU(page) && !__PageMovable(page))
+		return false;
+	return !PageLocked(page) && !PageWriteback(page) && !PagePrivate(page);
+}
+
+/*
+ * The number of pages in use of a block; ECON_REGION_PAGES if one of them cannot be
+ * moved. Reads without locks: the result may be wrong.
+ */
+static unsigned int econ_count_in_way(unsigned long begin)
+{
+	unsigned long pfn = begin, end = begin + HPAGE_PMD_NR;
+	unsigned int used = 0;
+
+	while (pfn < end) {
+		struct page *page = pfn_to_page(pfn);
+
+		if (PageBuddy(page)) {
+			unsigned int order = buddy_order_unsafe(page);
+
+			pfn += 1UL << (order < HPAGE_PMD_ORDER ? order : 0);
+			continue;
+		}
+		if (!econ_can_be_moved(page))
+			return ECON_REGION_PAGES;
+		used++;
+		pfn++;
+	}
+	return used;
+}
+
+static int econ_compare_blocks(const void *left, const void *right)
+{
+	const struct econ_block *one = left, *other = right;
+
+	return one->in_way - other->in_way;
+}
+
+/* Blocks of the free pieces of an order. zone->lock is held. */
+static unsigned int econ_add_blocks(struct zone *zone, unsigned int order,
+				    struct econ_block *blocks, unsigned int count)
+{
+	struct page *page;
+
+	list_for_each_entry(page, &zone->free_area[order].free_list[MIGRATE_MOVABLE],
+			    buddy_list) {
+		unsigned long begin = ALIGN_DOWN(page_to_pfn(page), HPAGE_PMD_NR);
+
+		if (count == ECON_BLOCKS)
+			break;
+		if (begin >= zone->zone_start_pfn &&
+		    begin + HPAGE_PMD_NR <= zone_end_pfn(zone))
+			blocks[count++].begin = begin;
+	}
+	return count;
+}
+
+/**
+ * econ_choose_blocks - find the blocks of a zone that are cheapest to make
+ * @zone: the zone
+ * @blocks: set to at most ECON_BLOCKS blocks, the cheapest first
+ *
+ * Context: any; takes the lock of @zone.
+ * Return: number of blocks.
+ */
+unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks)
+{
+	unsigned int count = 0, kept = 0, order;
+	unsigned long flags;
+
+	/* Isolation is that of pageblocks. */
+	if (pageblock_order != HPAGE_PMD_ORDER)
+		return 0;
+	spin_lock_irqsave(&zone->lock, flags);
+	for (order = HPAGE_PMD_ORDER - 1; order >= LEAST_ORDER; order--)
+		count = econ_add_blocks(zone, order, blocks, count);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	for (unsigned int i = 0; i < count; i++) {
+		blocks[i].in_way = econ_count_in_way(blocks[i].begin);
+		if (blocks[i].in_way < ECON_REGION_PAGES)
+			blocks[kept++] = blocks[i];
+	}
+	sort(blocks, kept, sizeof(*blocks), econ_compare_blocks, NULL);
+	return kept;
+}
+
+/*
+ * Isolate a block, and add its pages in use to those that are moved. Pages that cannot be
+ * isolated show when the block is tested.
+ */
+static bool econ_isolate_block(struct compact_control *cc, const struct econ_block *block)
+{
+	unsigned long end = block->begin + HPAGE_PMD_NR;
+
+	if (get_pageblock_migratetype(pfn_to_page(block->begin)) != MIGRATE_MOVABLE ||
+	    start_isolate_page_range(block->begin, end, MIGRATE_MOVABLE, 0, TARGET_GFP))
+		return false;
+	cc->migrate_pfn = block->begin;
+	do {
+		cc->nr_migratepages = 0;
+		if (isolate_migratepages_range(cc, cc->migrate_pfn, end))
+			break;
+	} while (cc->migrate_pfn < end);
+	return true;
+}
+
+/* End the isolation of a block. Return: whether it is free. */
+static bool econ_release_block(const struct econ_block *block)
+{
+	unsigned long end = block->begin + HPAGE_PMD_NR;
+	bool is_free = !test_pages_isolated(block->begin, end, 0);
+
+	undo_isolate_page_range(block->begin, end, MIGRATE_MOVABLE);
+	return is_free;
+}
+
+/**
+ * econ_make_blocks - make free blocks
+ * @zone: their zone
+ * @blocks: the blocks
+ * @count: number of them
+ *
+ * The pages of all blocks are moved at once: other CPUs are interrupted once for that,
+ * to flush their TLBs.
+ *
+ * Context: may sleep, and does not wait for pages.
+ * Return: number of blocks that are free then.
+ */
+unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
+			      unsigned int count)
+{
+	struct migration_target_control target = {
+		.nid = zone_to_nid(zone),
+		.gfp_mask = TARGET_GFP,
+		.reason = MR_COMPACTION,
+	};
+	struct compact_control cc = {
+		.zone = zone,
+		.order = HPAGE_PMD_ORDER,
+		.mode = MIGRATE_ASYNC,
+		.ignore_skip_hint = true,
+		.no_set_skip_hint = true,
+		.gfp_mask = TARGET_GFP,
+	};
+	unsigned int made = 0;
+
+	INIT_LIST_HEAD(&cc.migratepages);
+	for (unsigned int i = 0; i < count; i++)
+		blocks[i].is_isolated = econ_isolate_block(&cc, &blocks[i]);
+	if (!list_empty(&cc.migratepages))
+		migrate_pages(&cc.migratepages, alloc_migration_target, NULL,
+			      (unsigned long)&target, MIGRATE_ASYNC, MR_COMPACTION, NULL);
+	putback_movable_pages(&cc.migratepages);
+	for (unsigned int i = 0; i < count; i++)
+		made += blocks[i].is_isolated && econ_release_block(&blocks[i]);
+	return made;
+}
+#else
+unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks)
+{
+	return 0;
+}
+
+unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
+			      unsigned int count)
+{
+	return 0;
+}
+#endif
