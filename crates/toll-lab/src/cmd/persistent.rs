@@ -107,7 +107,10 @@ pub struct Files {
     last: u64,
 }
 
-/// Bytes of a version.
+/// [`size`] of `n`, for a shell.
+const SIZE: &str = "n * 3238871 % (n % 5 ? 100000 : 3000000) + 1";
+
+/// Bytes of a version. lab/guest/persist.c has the same.
 fn size(version: u64) -> u64 {
     let most = if version % 5 == 0 { 3_000_000 } else { 100_000 };
     version * 3_238_871 % most + 1
@@ -160,7 +163,7 @@ impl Files {
              if [ $((n % 7)) = 0 ]; then say begin $f 0; \
              tollfree morsel rm --in /dev/pmem0 $f > /dev/null || [ $? = 4 ] || say bad rm; \
              say done $f 0; \
-             else yes \"$f $n\" | head -c $((n * 3238871 % 3000000 + 1)) > /tmp/$f; say begin $f $n; \
+             else yes \"$f $n\" | head -c $(({SIZE})) > /tmp/$f; say begin $f $n; \
              tollfree morsel put /tmp/$f --to /dev/pmem0 > /dev/null || say bad put; \
              say done $f $n; fi; \
              n=$((n + 1)); done"

@@ -20,7 +20,10 @@
 #define TOLL_LAB_END		2
 /* By programs: misses in rdx bytes from rsi on are also counted apart. */
 #define TOLL_LAB_WATCH		3
-/* By programs: a step for a recording of stores (plugins/system/stores.c), described by rsi and rdx. */
+/*
+ * By programs: a step for a recording of stores (plugins/system/stores.c), described by rsi
+ * and rdx.
+ */
 #define TOLL_LAB_STEP		4
 
 /* This CPU goes over to a task: rsi is tgid << 32 | pid, rdx the address of its name. */

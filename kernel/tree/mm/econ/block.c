@@ -37,9 +37,8 @@
  */
 static bool econ_can_be_moved(struct page *page)
 {
-	if (!PageLRU(page) && !__PageMovable(page))
-		return false;
-	return !PageLocked(page) && !PageWriteback(page) && !PagePrivate(page);
+	return PageLRU(page) && !PageLocked(page) && !PageWriteback(page) &&
+	       !PagePrivate(page);
 }
 
 /*

@@ -4,9 +4,9 @@
  *
  * Benefit: the expected loss for lack of a block: as much as was lost before, or gained by
  * the last block, less the cost of blocks since.
- * Cost: compaction, or less where the pages to move are known and few. The processes that lost the benefit must have used enough CPU time to
- * have paid for all earlier attempts. A block is for the next fault; khugepaged decides
- * for itself whether its collapse pays.
+ * Cost: compaction, or less where the pages to move are known and few. The processes that
+ * lost the benefit must have used enough CPU time to have paid for all earlier attempts. A
+ * block is for the next fault; khugepaged decides for itself whether its collapse pays.
  */
 
 #include <linux/kernel.h>

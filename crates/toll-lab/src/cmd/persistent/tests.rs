@@ -118,3 +118,16 @@ fn the_range_starts_behind_the_header() {
     bytes[4152..4160].copy_from_slice(&(3u64 << 20).to_le_bytes());
     assert!(start_of_range(&bytes).is_err());
 }
+
+#[test]
+fn the_shell_makes_files_of_the_same_size() {
+    for version in [1, 4, 5, 77, 1234, 65_535] {
+        let line = format!("n={version}; echo $(({SIZE}))");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.trim(), size(version).to_string());
+    }
+}
