@@ -27,6 +27,9 @@
 /* Smallest free piece of a block that is worth a look: a sixteenth of it. */
 #define LEAST_ORDER	(HPAGE_PMD_ORDER - 4)
 
+/* Free pieces of an order that are looked at: several may be of one block. */
+#define MOST_PIECES	(8 * ECON_BLOCKS)
+
 /* Pages are allocated without reclaim, and neither wait nor wake kswapd. */
 #define TARGET_GFP	((GFP_HIGHUSER_MOVABLE | __GFP_NOWARN) & ~__GFP_RECLAIM)
 
@@ -74,20 +77,31 @@ static int econ_compare_blocks(const void *left, const void *right)
 	return one->in_way - other->in_way;
 }
 
+static bool econ_has_block(const struct econ_block *blocks, unsigned int count,
+			   unsigned long begin)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (blocks[i].begin == begin)
+			return true;
+	return false;
+}
+
 /* Blocks of the free pieces of an order. zone->lock is held. */
 static unsigned int econ_add_blocks(struct zone *zone, unsigned int order,
 				    struct econ_block *blocks, unsigned int count)
 {
+	unsigned int left = MOST_PIECES;
 	struct page *page;
 
 	list_for_each_entry(page, &zone->free_area[order].free_list[MIGRATE_MOVABLE],
 			    buddy_list) {
 		unsigned long begin = ALIGN_DOWN(page_to_pfn(page), HPAGE_PMD_NR);
 
-		if (count == ECON_BLOCKS)
+		if (count == ECON_BLOCKS || !left--)
 			break;
 		if (begin >= zone->zone_start_pfn &&
-		    begin + HPAGE_PMD_NR <= zone_end_pfn(zone))
+		    begin + HPAGE_PMD_NR <= zone_end_pfn(zone) &&
+		    !econ_has_block(blocks, count, begin))
 			blocks[count++].begin = begin;
 	}
 	return count;
@@ -205,3 +219,61 @@ unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
 	return 0;
 }
 #endif
+
+/* The blocks of the zones of a node from which a fault could take one. */
+static unsigned int econ_choose_in_node(int nid, struct econ_block *blocks,
+					struct zone **zone)
+{
+	struct zone *zones = NODE_DATA(nid)->node_zones;
+
+	for (*zone = zones + MAX_NR_ZONES - 1; *zone >= zones; (*zone)--) {
+		unsigned int count;
+
+		if (!populated_zone(*zone) ||
+		    !compaction_suitable(*zone, HPAGE_PMD_ORDER, gfp_zone(GFP_TRANSHUGE_LIGHT)))
+			continue;
+		count = econ_choose_blocks(*zone, blocks);
+		if (count)
+			return count;
+	}
+	return 0;
+}
+
+/**
+ * econ_cheapest_way - number of pages in the way of the cheapest block
+ * @nid: the node
+ *
+ * Context: any; takes the lock of a zone.
+ * Return: number of pages, at least 1; 0 if there is no block that can be made.
+ */
+unsigned int econ_cheapest_way(int nid)
+{
+	struct econ_block blocks[ECON_BLOCKS];
+	struct zone *zone;
+
+	return econ_choose_in_node(nid, blocks, &zone) ? max(blocks[0].in_way, 1) : 0;
+}
+
+/**
+ * econ_make_cheapest - make a block in a fault
+ * @nid: the node
+ *
+ * Context: may sleep, and does not wait for pages.
+ * Return: true if it is free.
+ */
+bool econ_make_cheapest(int nid)
+{
+	struct econ_block blocks[ECON_BLOCKS];
+	struct econ_watch watch;
+	struct zone *zone;
+	unsigned int made;
+
+	if (!econ_choose_in_node(nid, blocks, &zone))
+		return false;
+	econ_fault_saw(ECON_SAW_COMPACTION);
+	econ_watch_begin(&watch);
+	made = econ_make_blocks(zone, blocks, 1);
+	if (watch.is_on)
+		__econ_compacted(&watch, HPAGE_PMD_ORDER, blocks[0].in_way, made);
+	return made;
+}

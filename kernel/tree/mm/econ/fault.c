@@ -13,6 +13,7 @@
 #include "internal.h"
 
 bool econ_decide_all_stalls = true;
+bool econ_make_in_faults = true;
 
 /* Whether blocks are kept, and the process may use them. */
 static bool econ_acts(const struct econ_mm *econ)
@@ -87,7 +88,7 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 	econ_count_touched(econ, place, region, go);
 	if (go)
 		econ_begin_use(econ, place, region);
-	if (!go && action->supply == ECON_NO_BLOCK)
+	if (!go && (action->supply == ECON_NO_BLOCK || action->supply == ECON_MADE_BLOCK))
 		econ_want_block(nid, econ_earned(econ, vma->vm_mm,
 						 ECON_WORK_COMPACT), action,
 				econ_effective_mode(econ) == ECON_ON);
@@ -270,6 +271,35 @@ static void econ_lack_block(struct vm_area_struct *vma, unsigned long region, in
 	econ_end_decision(econ, true);
 }
 
+/*
+ * There is no free block, and it is known which pages are in the way of one. Whether the
+ * fault moves them.
+ */
+static bool econ_may_make_block(struct vm_area_struct *vma, unsigned long address, int nid)
+{
+	struct econ_action action = {
+		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER, .supply = ECON_MADE_BLOCK,
+	};
+	struct econ_place place;
+	struct econ_mm *econ;
+	bool go;
+
+	if (!READ_ONCE(econ_make_in_faults) || nid == NUMA_NO_NODE)
+		return false;
+	econ = econ_begin_decision(vma, address, &place);
+	if (!econ)
+		return false;
+	econ_describe_place(econ, &place, &action);
+	/* The user expects to use all of it. */
+	if (econ_user_decided(vma))
+		action.touched = ECON_REGION_PAGES;
+	action.in_way = econ_cheapest_way(nid);
+	go = econ_acts(econ) && action.in_way &&
+	     econ_pays(econ_estimate(&action, &econ_costs));
+	econ_end_decision(econ, go);
+	return go;
+}
+
 struct folio *__econ_alloc_huge(gfp_t gfp, struct vm_area_struct *vma,
 				unsigned long address)
 {
@@ -278,6 +308,11 @@ struct folio *__econ_alloc_huge(gfp_t gfp, struct vm_area_struct *vma,
 
 	if (!folio)
 		folio = vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true);
+	if (!folio) {
+		nid = econ_node_of(vma, address);
+		if (econ_may_make_block(vma, address, nid) && econ_make_cheapest(nid))
+			folio = vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true);
+	}
 	nid = folio ? folio_nid(folio) : econ_node_of(vma, address);
 	if (folio && !econ_free_blocks(nid))
 		econ_lack_block(vma, address, nid, ECON_FREE_BLOCK);

@@ -247,6 +247,7 @@ static inline enum econ_verdict econ_ask_program(const struct econ_action *actio
 /* fault.c */
 
 extern bool econ_decide_all_stalls;
+extern bool econ_make_in_faults;
 
 /* measure.c */
 
@@ -381,6 +382,8 @@ struct econ_block {
 	bool is_isolated;
 };
 
+unsigned int econ_cheapest_way(int nid);
+bool econ_make_cheapest(int nid);
 unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks);
 unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
 			      unsigned int count);

@@ -2,7 +2,7 @@
 /*
  * Benefit that is lost for lack of a block, and compaction that it pays for.
  *
- * A fault waits for no block. Where a block would have paid and there was none, its
+ * Where a block would have paid in a fault, and none was free or worth making there, its
  * benefit is added to the ledger of the node, and so is the benefit of the fault that
  * takes the last block: the next one would lose as much. As soon as the ledger exceeds
  * the cost of a block, kcompactd is asked for one. Each attempt is paid from the ledger,
@@ -167,7 +167,7 @@ void econ_want_block(int nid, u64 earned_ns, const struct econ_action *action,
 	it = econ_estimate(&with, &econ_costs);
 	if (!econ_pays(it))
 		return;
-	if (action->supply == ECON_NO_BLOCK)
+	if (action->supply != ECON_FREE_BLOCK)
 		atomic64_inc(&ledger->faults);
 	econ_ledger_deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
 	if (!econ_wants_attempt(ledger, acts))
@@ -293,15 +293,10 @@ static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
 static bool econ_may_try(struct econ_compaction *it, struct compact_control *cc,
 			 struct zone *zone)
 {
-	bool is_thorough = ledgers[it->nid].is_thorough;
-
-	if (it->is_over || !econ_has_room(it, zone))
+	if (it->is_over || !econ_has_room(it, zone) || econ_try_blocks(it, zone) ||
+	    !econ_pays_for_zone(it))
 		return false;
-	if (!is_thorough && econ_try_blocks(it, zone))
-		return false;
-	if (!econ_pays_for_zone(it))
-		return false;
-	if (!is_thorough) {
+	if (!ledgers[it->nid].is_thorough) {
 		cc->mode = MIGRATE_ASYNC;
 		cc->direct_compaction = true;
 	}

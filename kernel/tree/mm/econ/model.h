@@ -76,6 +76,8 @@ enum econ_supply {
 	ECON_NO_BLOCK,
 	ECON_FREE_BLOCK,
 	ECON_ZEROED_BLOCK,
+	/* none, but a number of pages to move for one is known */
+	ECON_MADE_BLOCK,
 };
 
 struct econ_costs {

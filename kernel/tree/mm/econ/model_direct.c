@@ -3,7 +3,8 @@
  * Direct compaction and direct reclaim for a block in a fault.
  *
  * Their duration is not known in advance: up to a second. The cost is that of the
- * longest, so they hardly ever pay. The lost benefit goes to the ledger, which pays
+ * longest, so they hardly ever pay. A block with few pages in the way is made without them
+ * (block.c). The lost benefit goes to the ledger, which pays
  * for compaction in the background. A user who advises huge pages expects to touch all
  * of a region; that makes a wait worth more, and not free.
  */

@@ -5,7 +5,8 @@
  * Benefit: the page walks in the region, and the faults of all other pages that the
  * program would touch. Cost: its own fault, its clearing unless it was zeroed ahead,
  * the benefit of the block elsewhere, and the memory that the program does not touch.
- * Without a free block it costs ECON_NEVER_NS. A region that is read first is mapped to
+ * Without a free block it costs ECON_NEVER_NS, or where it is known which pages are in the
+ * way of one, to move these. A region that is read first is mapped to
  * the huge zero page, which needs no clearing, no block and no memory.
  */
 
@@ -24,6 +25,9 @@ static struct econ_estimate econ_huge_estimate(const struct econ_action *action,
 	it.cost = econ_sum(costs->ns[ECON_HUGE_FAULT], action->block_ns);
 	if (action->supply == ECON_NO_BLOCK)
 		it.cost = econ_sum(it.cost, ECON_NEVER_NS);
+	if (action->supply == ECON_MADE_BLOCK)
+		it.cost = econ_sum(it.cost, econ_way_ns(costs->ns[ECON_COMPACT_BLOCK],
+							action->in_way));
 	if (action->supply != ECON_ZEROED_BLOCK)
 		it.cost = econ_sum(it.cost, costs->ns[ECON_CLEAR_HUGE]);
 	it.cost = econ_sum(it.cost,
@@ -45,6 +49,12 @@ static const struct econ_case cases[] = {
 	     .walks_ns = 10000000, .touched = 512, .supply = ECON_NO_BLOCK),
 	CASE("not even 0.9 s", false,
 	     .walks_ns = 900000000, .touched = 512, .supply = ECON_NO_BLOCK),
+	CASE("a region that is filled pays for moving the pages of a sixteenth", true,
+	     .touched = 512, .supply = ECON_MADE_BLOCK, .in_way = 32),
+	CASE("but not for moving half of the pages", false,
+	     .touched = 512, .supply = ECON_MADE_BLOCK, .in_way = 256),
+	CASE("a rich one pays for that", true,
+	     .walks_ns = 10000000, .touched = 512, .supply = ECON_MADE_BLOCK, .in_way = 256),
 	CASE("a region that is filled pays by its faults alone", true,
 	     .touched = 512, .supply = ECON_FREE_BLOCK),
 	CASE("a tenth of a region does not", false,

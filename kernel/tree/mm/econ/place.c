@@ -209,5 +209,10 @@ void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place
 		action->supply = ECON_ZEROED_BLOCK;
 	else
 		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
+	if (!blocks && READ_ONCE(econ_make_in_faults)) {
+		action->in_way = econ_cheapest_way(nid);
+		if (action->in_way)
+			action->supply = ECON_MADE_BLOCK;
+	}
 	action->block_ns = econ_block_value(econ, place, blocks);
 }

@@ -131,6 +131,18 @@ static ssize_t econ_decide_all_stalls_store(struct kobject *kobj,
 	return econ_switch_store(&econ_decide_all_stalls, buf, count);
 }
 
+static ssize_t econ_make_in_faults_show(struct kobject *kobj, struct kobj_attribute *attr,
+					char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(econ_make_in_faults));
+}
+
+static ssize_t econ_make_in_faults_store(struct kobject *kobj, struct kobj_attribute *attr,
+					 const char *buf, size_t count)
+{
+	return econ_switch_store(&econ_make_in_faults, buf, count);
+}
+
 static ssize_t econ_observe_use_show(struct kobject *kobj, struct kobj_attribute *attr,
 				     char *buf)
 {
@@ -145,11 +157,13 @@ static ssize_t econ_observe_use_store(struct kobject *kobj, struct kobj_attribut
 
 static struct kobj_attribute mode_attr = ECON_ATTR_RW(mode);
 static struct kobj_attribute stalls_attr = ECON_ATTR_RW(decide_all_stalls);
+static struct kobj_attribute make_attr = ECON_ATTR_RW(make_in_faults);
 static struct kobj_attribute use_attr = ECON_ATTR_RW(observe_use);
 
 static struct attribute *econ_attrs[] = {
 	&mode_attr.attr,
 	&stalls_attr.attr,
+	&make_attr.attr,
 	&use_attr.attr,
 	NULL,
 };

@@ -57,7 +57,7 @@ extern const struct test econ_rows_tests[], econ_rights_tests[], econ_control_te
 	econ_costs_tests[], econ_promote_tests[], econ_demote_tests[], econ_compact_tests[],
 	econ_zero_tests[], econ_zero_use_tests[], econ_scarce_tests[],
 	econ_explore_tests[], econ_stalls_tests[], econ_short_tests[], econ_use_tests[],
-	econ_nodes_tests[];
+	econ_nodes_tests[], econ_block_tests[];
 extern const struct part econ_rows_parts[], econ_rights_parts[], econ_control_parts[],
 	econ_promote_parts[], econ_demote_parts[], econ_compact_parts[], econ_zero_parts[],
 	econ_zero_use_parts[], econ_scarce_parts[],
@@ -97,10 +97,11 @@ void put_back_costs(void);
 long faults_of(const char *kind);
 
 /* econ_hold.c: another process takes all free blocks. */
-bool break_up(void);
+bool break_up(size_t piece);
 bool begin_to_soak(void);
 bool soak_up_block(void);
 bool hold_memory(void);
+bool hold_memory_in(size_t piece);
 bool hold_node(int node);
 bool hold_more(void);
 void lose(void);
@@ -110,6 +111,7 @@ bool let_go(void);
 char *map_on(size_t size, int node);
 
 /* econ_compact.c */
+long ledgers(const char *number);
 bool touch_heap_again(useconds_t pause);
 
 /* econ_zero.c: blocks that are zeroed ahead. */

@@ -45,7 +45,7 @@ static int lose_often(void)
 }
 
 /* Sum of a field of the ledgers of all nodes. */
-static long ledgers(const char *number)
+long ledgers(const char *number)
 {
 	char text[4096], *at = text;
 	long sum = 0;
@@ -225,18 +225,10 @@ static void check_that_the_rich_get_a_block(void)
 	CHECK(now() < begin + PATIENCE);
 }
 
-/* One of 16 pages of each block is in use, and some more of other tasks. */
-static void check_that_few_pages_are_moved(long blocks, long moved)
-{
-	ksft_print_msg("%ld pages in the way of %ld blocks\n", moved, blocks);
-	CHECK(moved > 0 && moved <= blocks * REGION / PAGE / 4);
-}
-
 /* The fault that takes a block asks for the next one. */
 static void check_that_the_next_is_made_ahead(void)
 {
 	struct ledger before = ledger_now();
-	long moved = ledgers("pages_moved "), failed = ledgers("blocks_failed ");
 	int huge;
 
 	CHECK(write_text(SYSFS "costs/compact_block", "1000"));
@@ -245,9 +237,6 @@ static void check_that_the_next_is_made_ahead(void)
 	ksft_print_msg("%d of %d regions were huge at once, %ld blocks made\n", huge, REGIONS,
 		       ledger_now().made - before.made);
 	CHECK(huge >= REGIONS * 3 / 4 && huge <= REGIONS);
-	check_that_few_pages_are_moved(ledger_now().made - before.made +
-					       ledgers("blocks_failed ") - failed,
-				       ledgers("pages_moved ") - moved);
 }
 
 static void what_is_refused_pays_for_compaction(void)

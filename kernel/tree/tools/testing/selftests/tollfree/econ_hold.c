@@ -18,10 +18,12 @@ static struct {
 	pid_t pid;
 	int ask;
 	int answer;
+	/* One page of each is in use. */
+	size_t piece;
 } holder;
 
-/* Fill memory with 4 KiB pages, and free most of each 64 KiB. */
-bool break_up(void)
+/* Fill memory with 4 KiB pages, and free all but the first one of each piece. */
+bool break_up(size_t piece)
 {
 	struct sysinfo about;
 	size_t size, leave, at;
@@ -40,8 +42,8 @@ bool break_up(void)
 			break;
 		touch(memory + at, MIB);
 	}
-	for (size = at, at = 0; at < size; at += 16 * PAGE)
-		if (madvise(memory + at + PAGE, 15 * PAGE, MADV_DONTNEED))
+	for (size = at, at = 0; at < size; at += piece)
+		if (madvise(memory + at + PAGE, piece - PAGE, MADV_DONTNEED))
 			return false;
 	return true;
 }
@@ -99,7 +101,7 @@ static void hold(int ask, int answer)
 
 	/* Drop an inherited profile. */
 	write_text(LEDGER, "off");
-	if (!break_up() || !begin_to_soak())
+	if (!break_up(holder.piece) || !begin_to_soak())
 		_exit(1);
 	do {
 		if (!soak_up() || write(answer, &c, 1) != 1)
@@ -161,9 +163,15 @@ bool hold_node(int node)
 	return holder.pid > 0 && is_answered();
 }
 
+bool hold_memory_in(size_t piece)
+{
+	holder.piece = piece;
+	return hold_node(-1);
+}
+
 bool hold_memory(void)
 {
-	return hold_node(-1);
+	return hold_memory_in(16 * PAGE);
 }
 
 /* Other tasks may have freed some meanwhile. */

@@ -85,7 +85,7 @@ static bool soak_up_kept(long *kept, long *most)
 
 	write_text(LEDGER, "off");
 	stay_on(0);
-	if (!break_up() || !begin_to_soak())
+	if (!break_up(16 * PAGE) || !begin_to_soak())
 		return false;
 	before = *kept = zeroed("blocks");
 	while (before && soak_up_block()) {

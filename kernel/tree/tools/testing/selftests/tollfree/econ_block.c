@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Tests of blocks that are made by moving the few pages that are in their way. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "econ.h"
+
+/* Memory of which one page is in use: 8 of each block, the rest free in pieces of 32 and less. */
+#define PIECE		(64 * PAGE)
+/* Largest number of pages in the way of a block: other tasks use some, too. */
+#define MOST_IN_WAY	128
+#define CHEAP		"1000"
+#define COSTLY		"9000000000000"
+#define COST		SYSFS "costs/compact_block"
+#define MAKE		SYSFS "make_in_faults"
+/* 16 regions of one mapping. */
+#define REGIONS_16	"mmap 0 25 3 0 0x2200000 "
+
+/* Return: MiB of huge pages that a program gets where no block is free. */
+static int huge_of(const char *rows)
+{
+	return hold_more() ? run(rows, "touch_8") : -1;
+}
+
+/* Each region of the program gets a block, all made by its faults. */
+static void check_that_faults_make_blocks(void)
+{
+	long made = faults_of("huge_compacted");
+	time_t begin = now();
+	int huge;
+
+	CHECK(write_text(COST, CHEAP));
+	do {
+		huge = huge_of(FIRST "0 0x800000 " RICH);
+	} while (huge != 8 && now() < begin + PATIENCE);
+	CHECK(huge == 8);
+	CHECK(faults_of("huge_compacted") >= made + 3);
+}
+
+/* Other tasks may have freed a block. */
+static void check_that_there_are_none(const char *rows)
+{
+	time_t begin = now();
+	int huge;
+
+	do {
+		huge = huge_of(rows);
+	} while (huge && now() < begin + PATIENCE);
+	CHECK(!huge);
+}
+
+/* In a child, which has no profile. */
+static void check_that_others_make_none(void)
+{
+	long made = faults_of("huge_compacted");
+	int status = -1;
+	pid_t pid;
+
+	hold_more();
+	pid = fork();
+	if (!pid)
+		_exit(touch_8() == 200);
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	CHECK(faults_of("huge_compacted") == made);
+}
+
+/* In the background, where faults do not. */
+static void check_that_kcompactd_makes_blocks(void)
+{
+	long moved = ledgers("pages_moved "), blocks = ledgers("blocks_made ");
+	long failed = ledgers("blocks_failed "), waited = faults_of("huge_compacted");
+	int huge;
+
+	CHECK(write_text(MAKE, "0"));
+	CHECK(write_text(COST, CHEAP));
+	hold_more();
+	huge = run(REGIONS_16 RICH, "touch_as_blocks_come");
+	moved = ledgers("pages_moved ") - moved;
+	blocks = ledgers("blocks_made ") - blocks;
+	failed = ledgers("blocks_failed ") - failed;
+	ksft_print_msg("%d of 16 regions were huge at once; %ld pages in the way of %ld blocks, %ld failed\n",
+		       huge, moved, blocks, failed);
+	CHECK(huge >= 12 && huge <= 16);
+	CHECK(blocks > 0 && moved > 0 && moved <= (blocks + failed) * MOST_IN_WAY);
+	CHECK(faults_of("huge_compacted") == waited);
+	CHECK(write_text(MAKE, "1"));
+}
+
+static void blocks_are_made_by_moving_few_pages(void)
+{
+	struct kept kept[] = {
+		{ .path = "/proc/sys/vm/compaction_proactiveness" },
+		{ .path = "/proc/sys/vm/watermark_boost_factor" },
+		{ .path = COST },
+	};
+
+	keep(kept, ARRAY_SIZE(kept));
+	signal(SIGPIPE, SIG_IGN);
+	/* There are no other requests to kcompactd. */
+	CHECK(write_text(kept[0].path, "0"));
+	CHECK(write_text(kept[1].path, "0"));
+	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
+	CHECK(write_text(THP "defrag", "madvise"));
+	if (CHECK(hold_memory_in(PIECE))) {
+		check_that_faults_make_blocks();
+		CHECK(write_text(MAKE, "0"));
+		CHECK(write_text(COST, COSTLY));
+		check_that_there_are_none(FIRST "0 0x800000 " RICH);
+		CHECK(write_text(MAKE, "1"));
+		check_that_there_are_none(FIRST "0 0x800000 " RICH);
+		CHECK(write_text(COST, CHEAP));
+		check_that_there_are_none(FIRST "0 0x800000 " POOR);
+		check_that_others_make_none();
+		check_that_kcompactd_makes_blocks();
+	}
+	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
+	CHECK(let_go());
+	signal(SIGPIPE, SIG_DFL);
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
+const struct test econ_block_tests[] = {
+	TEST(blocks_are_made_by_moving_few_pages),
+	{}
+};
