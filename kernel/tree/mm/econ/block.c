@@ -7,6 +7,8 @@
  * fewest pages in use. So the cost of a block is known before: it is that of moving
  * these pages. The pageblock is isolated meanwhile, so that nobody takes its free pages,
  * the moved pages included. Pages are moved only if that needs no wait (MIGRATE_ASYNC).
+ *
+ * A fault makes one block for itself, if that pays, and kcompactd several for the ledger.
  */
 
 #include <linux/gfp.h>
