@@ -142,12 +142,16 @@ static void econ_test_long_operations_have_samples(struct kunit *test)
 	WRITE_ONCE(econ_costs.ns[ECON_SPLIT], was);
 }
 
-/* A zone with so much free memory above its low watermark, in single pages. */
+/* A zone with so much free memory above its low watermark, in single pages on no list. */
 static struct zone *econ_test_zone(struct kunit *test, unsigned long spare)
 {
 	struct zone *zone = kunit_kzalloc(test, sizeof(*zone), GFP_KERNEL);
+	unsigned int order, type;
 
 	KUNIT_ASSERT_NOT_NULL(test, zone);
+	spin_lock_init(&zone->lock);
+	for_each_migratetype_order(order, type)
+		INIT_LIST_HEAD(&zone->free_area[order].free_list[type]);
 	zone->present_pages = 16 * HPAGE_PMD_NR;
 	zone->_watermark[WMARK_LOW] = 100;
 	zone->free_area[0].nr_free = 100 + spare;
