@@ -5,11 +5,13 @@
 
 #include <linux/array_size.h>
 #include <linux/delay.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/preempt.h>
 #include <linux/processor.h>
 #include <linux/sched/cputime.h>
+#include <linux/spinlock.h>
 #include <linux/vmalloc.h>
 
 #include "../internal.h"
