@@ -43,7 +43,7 @@ pub struct Figures {
     pub stores: u64,
     pub flushes: u64,
     pub fences: u64,
-    /// States after a crash, and points in time of which they are a sample.
+    /// States after a crash, and points in time where they are a sample.
     pub crash_states: u64,
     pub sampled: u64,
     /// States that the kernel has mounted.

@@ -8,7 +8,7 @@
 
 #include "econ.h"
 
-/* Memory of which one page is in use: 8 of each block, the rest free in pieces of 32 and less. */
+/* One page of each is in use: 8 of a block; the others are free, in pieces of 32 and less. */
 #define PIECE		(64 * PAGE)
 /* Largest number of pages in the way of a block: other tasks use some, too. */
 #define MOST_IN_WAY	128
