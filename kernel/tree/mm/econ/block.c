@@ -222,60 +222,39 @@ unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
 }
 #endif
 
-/* The blocks of the zones of a node from which a fault could take one. */
-static unsigned int econ_choose_in_node(int nid, struct econ_block *blocks,
-					struct zone **zone)
+/**
+ * econ_has_room - whether compaction would begin with a zone
+ * @zone: the zone
+ *
+ * Context: any.
+ * Return: true if enough of it is free to move pages, and to let a fault take a block.
+ */
+bool econ_has_room(struct zone *zone)
+{
+	return compaction_suitable(zone, HPAGE_PMD_ORDER, gfp_zone(GFP_TRANSHUGE_LIGHT));
+}
+
+/**
+ * econ_choose_in_node - find the blocks of a node that are cheapest to make
+ * @nid: the node
+ * @blocks: set to at most ECON_BLOCKS blocks of one zone, the cheapest first
+ * @zone: set to the zone
+ *
+ * Context: any; takes the lock of a zone.
+ * Return: number of blocks.
+ */
+unsigned int econ_choose_in_node(int nid, struct econ_block *blocks, struct zone **zone)
 {
 	struct zone *zones = NODE_DATA(nid)->node_zones;
 
 	for (*zone = zones + MAX_NR_ZONES - 1; *zone >= zones; (*zone)--) {
 		unsigned int count;
 
-		if (!populated_zone(*zone) ||
-		    !compaction_suitable(*zone, HPAGE_PMD_ORDER, gfp_zone(GFP_TRANSHUGE_LIGHT)))
+		if (!populated_zone(*zone) || !econ_has_room(*zone))
 			continue;
 		count = econ_choose_blocks(*zone, blocks);
 		if (count)
 			return count;
 	}
 	return 0;
-}
-
-/**
- * econ_cheapest_way - number of pages in the way of the cheapest block
- * @nid: the node
- *
- * Context: any; takes the lock of a zone.
- * Return: number of pages, at least 1; 0 if there is no block that can be made.
- */
-unsigned int econ_cheapest_way(int nid)
-{
-	struct econ_block blocks[ECON_BLOCKS];
-	struct zone *zone;
-
-	return econ_choose_in_node(nid, blocks, &zone) ? max(blocks[0].in_way, 1) : 0;
-}
-
-/**
- * econ_make_cheapest - make a block in a fault
- * @nid: the node
- *
- * Context: may sleep, and does not wait for pages.
- * Return: true if it is free.
- */
-bool econ_make_cheapest(int nid)
-{
-	struct econ_block blocks[ECON_BLOCKS];
-	struct econ_watch watch;
-	struct zone *zone;
-	unsigned int made;
-
-	if (!econ_choose_in_node(nid, blocks, &zone))
-		return false;
-	econ_fault_saw(ECON_SAW_COMPACTION);
-	econ_watch_begin(&watch);
-	made = econ_make_blocks(zone, blocks, 1);
-	if (watch.is_on)
-		__econ_compacted(&watch, HPAGE_PMD_ORDER, blocks[0].in_way, made);
-	return made;
 }

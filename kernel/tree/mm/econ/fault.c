@@ -6,6 +6,7 @@
 
 #include <linux/gfp.h>
 #include <linux/khugepaged.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 
@@ -272,16 +273,20 @@ static void econ_lack_block(struct vm_area_struct *vma, unsigned long region, in
 }
 
 /*
- * There is no free block, and it is known which pages are in the way of one. Whether the
- * fault moves them.
+ * There is no free block. Make one, if it is known which pages are in its way, and the
+ * huge page pays for moving them.
  */
-static bool econ_may_make_block(struct vm_area_struct *vma, unsigned long address, int nid)
+static bool econ_make_for_fault(struct vm_area_struct *vma, unsigned long address, int nid)
 {
 	struct econ_action action = {
 		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER, .supply = ECON_MADE_BLOCK,
 	};
+	struct econ_block blocks[ECON_BLOCKS];
+	struct econ_watch watch;
 	struct econ_place place;
 	struct econ_mm *econ;
+	struct zone *zone;
+	unsigned int made;
 	bool go;
 
 	if (!READ_ONCE(econ_make_in_faults) || nid == NUMA_NO_NODE)
@@ -293,11 +298,20 @@ static bool econ_may_make_block(struct vm_area_struct *vma, unsigned long addres
 	/* The user expects to use all of it. */
 	if (econ_user_decided(vma))
 		action.touched = ECON_REGION_PAGES;
-	action.in_way = econ_cheapest_way(nid);
-	go = econ_acts(econ) && action.in_way &&
-	     econ_pays(econ_estimate(&action, &econ_costs));
+	go = econ_acts(econ) && econ_choose_in_node(nid, blocks, &zone);
+	if (go) {
+		action.in_way = max(blocks[0].in_way, 1);
+		go = econ_pays(econ_estimate(&action, &econ_costs));
+	}
 	econ_end_decision(econ, go);
-	return go;
+	if (!go)
+		return false;
+	econ_fault_saw(ECON_SAW_COMPACTION);
+	econ_watch_begin(&watch);
+	made = econ_make_blocks(zone, blocks, 1);
+	if (watch.is_on)
+		__econ_compacted(&watch, HPAGE_PMD_ORDER, action.in_way, made);
+	return made;
 }
 
 struct folio *__econ_alloc_huge(gfp_t gfp, struct vm_area_struct *vma,
@@ -310,7 +324,7 @@ struct folio *__econ_alloc_huge(gfp_t gfp, struct vm_area_struct *vma,
 		folio = vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true);
 	if (!folio) {
 		nid = econ_node_of(vma, address);
-		if (econ_may_make_block(vma, address, nid) && econ_make_cheapest(nid))
+		if (econ_make_for_fault(vma, address, nid))
 			folio = vma_alloc_folio(gfp, HPAGE_PMD_ORDER, vma, address, true);
 	}
 	nid = folio ? folio_nid(folio) : econ_node_of(vma, address);

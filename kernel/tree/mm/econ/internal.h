@@ -382,8 +382,8 @@ struct econ_block {
 	bool is_isolated;
 };
 
-unsigned int econ_cheapest_way(int nid);
-bool econ_make_cheapest(int nid);
+bool econ_has_room(struct zone *zone);
+unsigned int econ_choose_in_node(int nid, struct econ_block *blocks, struct zone **zone);
 unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks);
 unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
 			      unsigned int count);

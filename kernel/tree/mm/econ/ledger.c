@@ -256,11 +256,6 @@ static void econ_pay(struct econ_compaction *it, unsigned int in_way, unsigned i
 	atomic64_add(failed, &ledger->failed);
 }
 
-static bool econ_has_room(const struct econ_compaction *it, struct zone *zone)
-{
-	return compaction_suitable(zone, it->order, gfp_zone(GFP_TRANSHUGE_LIGHT));
-}
-
 /*
  * Make blocks by moving pages that are known. Return false if there is no block, or none
  * could be made.
@@ -293,7 +288,7 @@ static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
 static bool econ_may_try(struct econ_compaction *it, struct compact_control *cc,
 			 struct zone *zone)
 {
-	if (it->is_over || !econ_has_room(it, zone) || econ_try_blocks(it, zone) ||
+	if (it->is_over || !econ_has_room(zone) || econ_try_blocks(it, zone) ||
 	    !econ_pays_for_zone(it))
 		return false;
 	if (!ledgers[it->nid].is_thorough) {

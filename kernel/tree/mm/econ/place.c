@@ -198,7 +198,9 @@ u64 econ_block_value(const struct econ_mm *econ, const struct econ_place *place,
 void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place,
 		      int nid, unsigned long zeroed, struct econ_action *action)
 {
+	struct econ_block made[ECON_BLOCKS];
 	unsigned long blocks;
+	struct zone *zone;
 
 	if (nid == NUMA_NO_NODE) {
 		action->supply = ECON_FREE_BLOCK;
@@ -209,10 +211,10 @@ void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place
 		action->supply = ECON_ZEROED_BLOCK;
 	else
 		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
-	if (!blocks && READ_ONCE(econ_make_in_faults)) {
-		action->in_way = econ_cheapest_way(nid);
-		if (action->in_way)
-			action->supply = ECON_MADE_BLOCK;
+	if (!blocks && READ_ONCE(econ_make_in_faults) &&
+	    econ_choose_in_node(nid, made, &zone)) {
+		action->in_way = max(made[0].in_way, 1);
+		action->supply = ECON_MADE_BLOCK;
 	}
 	action->block_ns = econ_block_value(econ, place, blocks);
 }

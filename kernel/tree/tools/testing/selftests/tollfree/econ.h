@@ -110,6 +110,9 @@ bool let_go(void);
 /* econ_nodes.c */
 char *map_on(size_t size, int node);
 
+/* econ_stalls.c */
+void touch_unprofiled(bool is_advised);
+
 /* econ_compact.c */
 long ledgers(const char *number);
 bool touch_heap_again(useconds_t pause);

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "econ.h"
@@ -52,18 +51,12 @@ static void check_that_there_are_none(const char *rows)
 	CHECK(!huge);
 }
 
-/* In a child, which has no profile. */
 static void check_that_others_make_none(void)
 {
 	long made = faults_of("huge_compacted");
-	int status = -1;
-	pid_t pid;
 
 	hold_more();
-	pid = fork();
-	if (!pid)
-		_exit(touch_8() == 200);
-	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	touch_unprofiled(false);
 	CHECK(faults_of("huge_compacted") == made);
 }
 

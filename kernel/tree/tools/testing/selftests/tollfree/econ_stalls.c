@@ -20,7 +20,7 @@ static long faults_that_waited(void)
 }
 
 /* In a child, which has no profile. */
-static void touch_unprofiled(bool is_advised)
+void touch_unprofiled(bool is_advised)
 {
 	int status = -1;
 	pid_t pid = fork();
