@@ -326,4 +326,4 @@ fn numbers(
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

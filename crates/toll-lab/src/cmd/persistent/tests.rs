@@ -5,19 +5,24 @@ use toll_image::ops::Fs;
 
 use super::*;
 
-/// A range with these files.
-fn range(files: &[(&str, &[u8], bool)]) -> Vec<u8> {
-    let mut image = vec![0; 2048 * PAGE as usize];
+/// An empty range.
+pub fn empty(pages: u64) -> Vec<u8> {
+    let mut image = vec![0; (pages * PAGE) as usize];
     let template = Template {
         uuid: [0; 16],
-        pages: 2048,
+        pages,
         now: Time::default(),
         mode: 0o755,
         uid: 0,
         gid: 0,
     };
     make(&mut image, &template).unwrap();
-    let mut fs = Fs::mount(image).unwrap();
+    image
+}
+
+/// A range with these files.
+fn range(files: &[(&str, &[u8], bool)]) -> Vec<u8> {
+    let mut fs = Fs::mount(empty(2048)).unwrap();
     for (name, bytes, is_sealed) in files {
         let mode = kind::FILE | 0o444;
         let number = fs.create(inode::FIRST, name.as_bytes(), mode, 0).unwrap();

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use toll_image::crash::trace::Trace;
-use toll_image::layout::{PAGE, Time, inode, kind};
-use toll_image::make::{Template, make};
+use toll_image::layout::{PAGE, inode, kind};
 use toll_image::ops::Fs;
 
 use super::*;
+use crate::cmd::persistent::tests::empty;
 
 /// Offset of the range.
 const START: u64 = 1 << 16;
-
-/// An empty range.
-fn empty() -> Vec<u8> {
-    let mut image = vec![0; 64 * PAGE as usize];
-    let template = Template {
-        uuid: [0; 16],
-        pages: 64,
-        now: Time::default(),
-        mode: 0o755,
-        uid: 0,
-        gid: 0,
-    };
-    make(&mut image, &template).unwrap();
-    image
-}
+/// Its size.
+const PAGES: u64 = 64;
 
 fn step(kind: u8, name: u8, version: u64) -> Record {
     Record::Step(u64::from(kind) << 8 | u64::from(name), version)
@@ -30,7 +17,7 @@ fn step(kind: u8, name: u8, version: u64) -> Record {
 
 /// What is recorded of the first version of the open file; `synced` is the number that is persistent.
 fn log(synced: u64) -> (Vec<u8>, Vec<Record>) {
-    let mut fs = Fs::mount(Trace::new(empty())).unwrap();
+    let mut fs = Fs::mount(Trace::new(empty(PAGES))).unwrap();
     let number = fs
         .create(inode::FIRST, b"l", kind::FILE | 0o600, 0)
         .unwrap();
@@ -124,7 +111,7 @@ fn what_the_kernel_makes_of_a_state_is_compared() {
 
 #[test]
 fn free_pages_are_soiled_and_others_are_not() {
-    let clean = empty();
+    let clean = empty(PAGES);
     let mut range = clean.clone();
     soil(&mut range).unwrap();
     assert_eq!(range[..PAGE as usize], clean[..PAGE as usize]);
