@@ -36,6 +36,16 @@
 #define TARGET_GFP	((GFP_HIGHUSER_MOVABLE | __GFP_NOWARN) & ~__GFP_RECLAIM)
 
 #ifdef CONFIG_MEMORY_ISOLATION
+/* Whether a page has references beside those of its mappings and of a cache. */
+static bool econ_is_pinned(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+	bool is_cached = !folio_test_anon(folio) || folio_test_swapcache(folio);
+
+	return folio_ref_count(folio) >
+	       folio_mapcount(folio) + (is_cached ? folio_nr_pages(folio) : 0);
+}
+
 /*
  * Whether a page in use can be moved without a wait, and without interrupting other CPUs
  * for its own sake, which the buffers of a file's page need. Reads without locks.
@@ -43,7 +53,7 @@
 static bool econ_can_be_moved(struct page *page)
 {
 	return PageLRU(page) && !PageLocked(page) && !PageWriteback(page) &&
-	       !PagePrivate(page);
+	       !PagePrivate(page) && !econ_is_pinned(page);
 }
 
 /*
@@ -88,25 +98,55 @@ static bool econ_has_block(const struct econ_block *blocks, unsigned int count,
 	return false;
 }
 
-/* Blocks of the free pieces of an order. zone->lock is held. */
+/*
+ * Blocks of the free pieces of an order. The next search begins with other pieces.
+ * zone->lock is held.
+ */
 static unsigned int econ_add_blocks(struct zone *zone, unsigned int order,
 				    struct econ_block *blocks, unsigned int count)
 {
+	struct list_head *pieces = &zone->free_area[order].free_list[MIGRATE_MOVABLE];
 	unsigned int left = MOST_PIECES;
 	struct page *page;
 
-	list_for_each_entry(page, &zone->free_area[order].free_list[MIGRATE_MOVABLE],
-			    buddy_list) {
+	list_for_each_entry(page, pieces, buddy_list) {
 		unsigned long begin = ALIGN_DOWN(page_to_pfn(page), HPAGE_PMD_NR);
 
-		if (count == ECON_BLOCKS || !left--)
+		if (count == ECON_BLOCKS || !left--) {
+			list_rotate_to_front(&page->buddy_list, pieces);
 			break;
+		}
 		if (begin >= zone->zone_start_pfn &&
 		    begin + HPAGE_PMD_NR <= zone_end_pfn(zone) &&
 		    !econ_has_block(blocks, count, begin))
 			blocks[count++].begin = begin;
 	}
 	return count;
+}
+
+/* Blocks with free pieces up to an order, the largest first, be they movable or not. */
+static unsigned int econ_find_blocks(struct zone *zone, unsigned int order,
+				     struct econ_block *blocks)
+{
+	unsigned int count = 0;
+
+	guard(spinlock_irqsave)(&zone->lock);
+	for (; order >= LEAST_ORDER; order--)
+		count = econ_add_blocks(zone, order, blocks, count);
+	return count;
+}
+
+/* Keep the blocks that can be made. */
+static unsigned int econ_keep_blocks(struct econ_block *blocks, unsigned int count)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		blocks[kept].begin = blocks[i].begin;
+		blocks[kept].in_way = econ_count_in_way(blocks[i].begin);
+		kept += blocks[kept].in_way < ECON_REGION_PAGES;
+	}
+	return kept;
 }
 
 /**
@@ -119,21 +159,16 @@ static unsigned int econ_add_blocks(struct zone *zone, unsigned int order,
  */
 unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks)
 {
-	unsigned int count = 0, kept = 0, order;
-	unsigned long flags;
+	unsigned int order = HPAGE_PMD_ORDER, count, kept;
 
 	/* Isolation is that of pageblocks. */
 	if (pageblock_order != HPAGE_PMD_ORDER)
 		return 0;
-	spin_lock_irqsave(&zone->lock, flags);
-	for (order = HPAGE_PMD_ORDER - 1; order >= LEAST_ORDER; order--)
-		count = econ_add_blocks(zone, order, blocks, count);
-	spin_unlock_irqrestore(&zone->lock, flags);
-	for (unsigned int i = 0; i < count; i++) {
-		blocks[i].in_way = econ_count_in_way(blocks[i].begin);
-		if (blocks[i].in_way < ECON_REGION_PAGES)
-			blocks[kept++] = blocks[i];
-	}
+	do {
+		count = econ_find_blocks(zone, --order, blocks);
+		kept = econ_keep_blocks(blocks, count);
+		/* If the largest pieces are of blocks that cannot be made, others may be. */
+	} while (!kept && count == ECON_BLOCKS && order > LEAST_ORDER);
 	sort(blocks, kept, sizeof(*blocks), econ_compare_blocks, NULL);
 	return kept;
 }

@@ -265,6 +265,11 @@ static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
 	struct econ_block blocks[ECON_BLOCKS];
 	unsigned int count = econ_choose_blocks(zone, blocks), pages, made;
 
+	if (!count) {
+		/* A block with a page in the list of a CPU cannot be made. */
+		drain_all_pages(zone);
+		count = econ_choose_blocks(zone, blocks);
+	}
 	if (!count)
 		return false;
 	it->is_over = true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Tests of the ledger, which pays for compaction. */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,18 +240,10 @@ static void check_that_the_next_is_made_ahead(void)
 
 static void what_is_refused_pays_for_compaction(void)
 {
-	struct kept kept[] = {
-		{ .path = "/proc/sys/vm/compaction_proactiveness" },
-		{ .path = "/proc/sys/vm/watermark_boost_factor" },
-		{ .path = SYSFS "costs/compact_block" },
-	};
+	struct kept cost = { .path = SYSFS "costs/compact_block" };
 
-	keep(kept, ARRAY_SIZE(kept));
-	signal(SIGPIPE, SIG_IGN);
-	/* There are no other requests to kcompactd. */
-	CHECK(write_text(kept[0].path, "0"));
-	CHECK(write_text(kept[1].path, "0"));
-	CHECK(write_text(kept[2].path, "3300000"));
+	keep(&cost, 1);
+	CHECK(write_text(cost.path, "3300000"));
 	CHECK(write_text(THP "defrag", "madvise"));
 	if (CHECK(hold_memory())) {
 		check_that_losses_are_counted();
@@ -263,8 +254,7 @@ static void what_is_refused_pays_for_compaction(void)
 		check_that_the_next_is_made_ahead();
 	}
 	CHECK(let_go());
-	signal(SIGPIPE, SIG_DFL);
-	put_back(kept, ARRAY_SIZE(kept));
+	put_back(&cost, 1);
 }
 
 /*
@@ -273,20 +263,13 @@ static void what_is_refused_pays_for_compaction(void)
  */
 static void a_hostile_profile_buys_little_compaction(void)
 {
-	struct kept kept[] = {
-		{ .path = "/proc/sys/vm/compaction_proactiveness" },
-		{ .path = "/proc/sys/vm/watermark_boost_factor" },
-		{ .path = SYSFS "costs/compact_block" },
-	};
+	struct kept cost = { .path = SYSFS "costs/compact_block" };
 	int nodes = access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
 	double credit, ran;
 	long attempts, faults;
 
-	keep(kept, ARRAY_SIZE(kept));
-	signal(SIGPIPE, SIG_IGN);
-	CHECK(write_text(kept[0].path, "0"));
-	CHECK(write_text(kept[1].path, "0"));
-	CHECK(write_text(kept[2].path, "9000000000000"));
+	keep(&cost, 1);
+	CHECK(write_text(cost.path, "9000000000000"));
 	if (CHECK(hold_memory())) {
 		faults = ledgers("faults ");
 		for (int i = 0; i < 20 && ledgers("faults ") < faults + 40; i++) {
@@ -300,7 +283,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		CHECK(write_text(SYSFS "mode", "off"));
 		CHECK(!ledgers("refused_ns ") && !ledgers("credit_ns "));
 		CHECK(write_text(SYSFS "mode", "on"));
-		CHECK(write_text(kept[2].path, "5000000"));
+		CHECK(write_text(cost.path, "5000000"));
 		hold_more();
 		credit = ledgers("credit_ns ") / 1e6;
 		attempts = ledgers("blocks_made ") + ledgers("blocks_failed ");
@@ -315,8 +298,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		CHECK(5 * (attempts - nodes) <= credit + ran / COMPACT_SHARE);
 	}
 	CHECK(let_go());
-	signal(SIGPIPE, SIG_DFL);
-	put_back(kept, ARRAY_SIZE(kept));
+	put_back(&cost, 1);
 }
 
 const struct test econ_compact_tests[] = {

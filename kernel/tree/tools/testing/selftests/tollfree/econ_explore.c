@@ -4,7 +4,6 @@
  * their costs are measured. Only programs with a profile run.
  */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -122,17 +121,9 @@ static void a_region_is_collapsed_nevertheless(void)
 
 static void kcompactd_is_asked_nevertheless(void)
 {
-	struct kept kept[] = {
-		{ .path = "/proc/sys/vm/compaction_proactiveness" },
-		{ .path = "/proc/sys/vm/watermark_boost_factor" },
-	};
 	long explored = stat_of("compact", "explored");
 	time_t begin;
 
-	keep(kept, ARRAY_SIZE(kept));
-	signal(SIGPIPE, SIG_IGN);
-	CHECK(write_text(kept[0].path, "0"));
-	CHECK(write_text(kept[1].path, "0"));
 	CHECK(write_text(SYSFS "costs/samples", "0"));
 	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
 	if (CHECK(hold_memory())) {
@@ -147,8 +138,6 @@ static void kcompactd_is_asked_nevertheless(void)
 	}
 	CHECK(stat_of("compact", "explored") > explored);
 	CHECK(let_go());
-	signal(SIGPIPE, SIG_DFL);
-	put_back(kept, ARRAY_SIZE(kept));
 }
 
 const struct test econ_explore_tests[] = {

@@ -3,11 +3,13 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,12 @@ static struct {
 	/* One page of each is in use. */
 	size_t piece;
 } holder;
+
+/* Memory in which one page of each piece is in use. */
+static struct {
+	char *memory;
+	size_t size;
+} broken_up;
 
 /* Fill memory with 4 KiB pages, and free all but the first one of each piece. */
 bool break_up(size_t piece)
@@ -45,6 +53,26 @@ bool break_up(size_t piece)
 	for (size = at, at = 0; at < size; at += piece)
 		if (madvise(memory + at + PAGE, piece - PAGE, MADV_DONTNEED))
 			return false;
+	broken_up.memory = memory;
+	broken_up.size = size;
+	return true;
+}
+
+/* Pin a page of each region of the last third, which was freed last. */
+static bool pin(void)
+{
+	size_t begin = broken_up.size / 3 * 2 & ~(REGION - 1);
+	int pipes[2];
+
+	if (pipe2(pipes, O_CLOEXEC) ||
+	    fcntl(pipes[1], F_SETPIPE_SZ, (broken_up.size - begin) / REGION * PAGE) < 0)
+		return false;
+	for (size_t at = begin; at < broken_up.size; at += REGION) {
+		struct iovec page = { .iov_base = broken_up.memory + at, .iov_len = PAGE };
+
+		if (vmsplice(pipes[1], &page, 1, SPLICE_F_NONBLOCK) != (ssize_t)PAGE)
+			return false;
+	}
 	return true;
 }
 
@@ -95,16 +123,19 @@ static bool soak_up(void)
 	return soaked.used < MOST_SOAKED;
 }
 
+/* What the holder is asked for. */
+enum { MORE, PIN };
+
 static void hold(int ask, int answer)
 {
-	char c = 0;
+	char c = MORE;
 
 	/* Drop an inherited profile. */
 	write_text(LEDGER, "off");
 	if (!break_up(holder.piece) || !begin_to_soak())
 		_exit(1);
 	do {
-		if (!soak_up() || write(answer, &c, 1) != 1)
+		if ((c == PIN && !pin()) || !soak_up() || write(answer, &c, 1) != 1)
 			_exit(1);
 	} while (read(ask, &c, 1) == 1);
 	_exit(0);
@@ -141,11 +172,21 @@ static bool is_answered(void)
 	return read(holder.answer, &c, 1) == 1;
 }
 
+/* There are no other requests to kcompactd. */
+static struct kept quiet[] = {
+	{ .path = "/proc/sys/vm/compaction_proactiveness" },
+	{ .path = "/proc/sys/vm/watermark_boost_factor" },
+};
+
 /* Take all blocks, of all nodes or of one. */
 bool hold_node(int node)
 {
 	int to[2], from[2];
 
+	keep(quiet, ARRAY_SIZE(quiet));
+	for (size_t i = 0; i < ARRAY_SIZE(quiet); i++)
+		CHECK(write_text(quiet[i].path, "0"));
+	signal(SIGPIPE, SIG_IGN);
 	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
 		return false;
 	holder.pid = fork();
@@ -174,12 +215,23 @@ bool hold_memory(void)
 	return hold_memory_in(16 * PAGE);
 }
 
+static bool ask_for(char what)
+{
+	bool done = write(holder.ask, &what, 1) == 1 && is_answered();
+
+	return CHECK(done);
+}
+
 /* Other tasks may have freed some meanwhile. */
 bool hold_more(void)
 {
-	bool done = write(holder.ask, "", 1) == 1 && is_answered();
+	return ask_for(MORE);
+}
 
-	return CHECK(done);
+/* A third of the blocks cannot be made then. */
+bool hold_pinned(void)
+{
+	return ask_for(PIN);
 }
 
 /* A program loses the benefit of a block, unless one was freed meanwhile. */
@@ -195,5 +247,7 @@ bool let_go(void)
 
 	close(holder.ask);
 	close(holder.answer);
+	signal(SIGPIPE, SIG_DFL);
+	put_back(quiet, ARRAY_SIZE(quiet));
 	return waitpid(holder.pid, &status, 0) == holder.pid && !status;
 }

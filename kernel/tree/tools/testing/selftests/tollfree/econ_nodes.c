@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +167,6 @@ static void bound_memory_is_judged_on_its_node(void)
 	CHECK(write_text(kept[2].path, "100000"));
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
-	signal(SIGPIPE, SIG_IGN);
 	CHECK(khugepaged && !sched_getaffinity(khugepaged, sizeof(all), &all) &&
 	      !sched_setaffinity(khugepaged, sizeof(first), &first));
 
@@ -190,7 +188,6 @@ static void bound_memory_is_judged_on_its_node(void)
 		CHECK(run(FIRST "0 0x800000 " RICH, "touch_here") == 8);
 	}
 	CHECK(let_go());
-	signal(SIGPIPE, SIG_DFL);
 	CHECK(!sched_setaffinity(khugepaged, sizeof(all), &all));
 	put_back(kept, ARRAY_SIZE(kept));
 }

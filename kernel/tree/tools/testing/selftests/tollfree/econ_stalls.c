@@ -2,7 +2,6 @@
 /* Tests of faults of programs without a profile: they do not wait for a block either. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -90,14 +89,7 @@ static void check_faults(bool is_advised)
 
 static void no_program_waits_for_a_block(void)
 {
-	struct kept kept[] = {
-		{ .path = "/proc/sys/vm/compaction_proactiveness" },
-	};
-
 	CHECK(!write_text(DECIDE, "perhaps") && errno == EINVAL);
-	keep(kept, ARRAY_SIZE(kept));
-	signal(SIGPIPE, SIG_IGN);
-	CHECK(write_text(kept[0].path, "0"));
 	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
 	CHECK(write_text(THP "defrag", "never"));
 	if (CHECK(hold_memory())) {
@@ -106,9 +98,7 @@ static void no_program_waits_for_a_block(void)
 	}
 	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
 	CHECK(let_go());
-	signal(SIGPIPE, SIG_DFL);
 	CHECK(write_text(THP "defrag", "madvise"));
-	put_back(kept, ARRAY_SIZE(kept));
 }
 
 /* As without econ, whatever the machine does. */
