@@ -36,10 +36,9 @@
 #define TARGET_GFP	((GFP_HIGHUSER_MOVABLE | __GFP_NOWARN) & ~__GFP_RECLAIM)
 
 #ifdef CONFIG_MEMORY_ISOLATION
-/* Whether a page has references beside those of its mappings and of a cache. */
-static bool econ_is_pinned(struct page *page)
+/* Whether a folio has references beside those of its mappings and of a cache. */
+static bool econ_is_pinned(struct folio *folio)
 {
-	struct folio *folio = page_folio(page);
 	bool is_cached = !folio_test_anon(folio) || folio_test_swapcache(folio);
 
 	return folio_ref_count(folio) >
@@ -48,12 +47,16 @@ static bool econ_is_pinned(struct page *page)
 
 /*
  * Whether a page in use can be moved without a wait, and without interrupting other CPUs
- * for its own sake, which the buffers of a file's page need. Reads without locks.
+ * for its own sake, which the buffers of a file's page need. Unevictable pages are left to
+ * compaction, which vm.compact_unevictable_allowed may keep from them. Reads without locks.
  */
 static bool econ_can_be_moved(struct page *page)
 {
-	return PageLRU(page) && !PageLocked(page) && !PageWriteback(page) &&
-	       !PagePrivate(page) && !econ_is_pinned(page);
+	struct folio *folio = page_folio(page);
+
+	return folio_test_lru(folio) && !folio_test_locked(folio) &&
+	       !folio_test_writeback(folio) && !folio_test_private(folio) &&
+	       !folio_test_unevictable(folio) && !econ_is_pinned(folio);
 }
 
 /*

@@ -105,6 +105,7 @@ bool hold_memory_in(size_t piece);
 bool hold_node(int node);
 bool hold_more(void);
 bool hold_pinned(void);
+bool hold_locked(void);
 void lose(void);
 bool let_go(void);
 

@@ -147,8 +147,30 @@ static void blocks_with_pinned_pages_are_not_chosen(void)
 	put_back(&cost, 1);
 }
 
+/* As compaction, which the administrator can keep from them. */
+static void locked_pages_are_not_moved(void)
+{
+	struct kept kept[] = {
+		{ .path = COST },
+		{ .path = "/proc/sys/vm/compact_unevictable_allowed" },
+	};
+	long moved = ledgers("pages_moved "), made = faults_of("huge_compacted");
+
+	keep(kept, ARRAY_SIZE(kept));
+	CHECK(write_text(COST, CHEAP));
+	CHECK(write_text(kept[1].path, "0"));
+	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
+	if (CHECK(hold_memory_in(PIECE) && hold_locked()))
+		check_that_there_are_none(FIRST "0 0x800000 " RICH);
+	CHECK(ledgers("pages_moved ") == moved && faults_of("huge_compacted") == made);
+	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
+	CHECK(let_go());
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
 const struct test econ_block_tests[] = {
 	TEST(blocks_are_made_by_moving_few_pages),
 	TEST(blocks_with_pinned_pages_are_not_chosen),
+	TEST(locked_pages_are_not_moved),
 	{}
 };

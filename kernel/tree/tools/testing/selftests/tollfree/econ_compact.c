@@ -296,7 +296,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		moved = ledgers("pages_moved ") - moved;
 		ksft_print_msg("ran %.1f ms, credit %.1f ms, %ld attempts, %ld pages known\n",
 			       ran, credit, attempts, moved);
-		/* Known pages cost their part of an attempt, the last one of a node may be a debt. */
+		/* Known pages cost their part. The last attempt of a node may be a debt. */
 		attempts -= attempts < moved ? attempts : moved;
 		CHECK(5 * (attempts - nodes + moved / 512.0) <= credit + ran / COMPACT_SHARE);
 	}

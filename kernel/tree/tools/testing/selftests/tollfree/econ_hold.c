@@ -76,6 +76,12 @@ static bool pin(void)
 	return true;
 }
 
+/* Mlock the pages that are in use. */
+static bool lock(void)
+{
+	return !mlock2(broken_up.memory, broken_up.size, MLOCK_ONFAULT);
+}
+
 /* Memory; each region of it is touched once. */
 static struct {
 	char *memory;
@@ -124,7 +130,7 @@ static bool soak_up(void)
 }
 
 /* What the holder is asked for. */
-enum { MORE, PIN };
+enum { MORE, PIN, LOCK };
 
 static void hold(int ask, int answer)
 {
@@ -135,7 +141,8 @@ static void hold(int ask, int answer)
 	if (!break_up(holder.piece) || !begin_to_soak())
 		_exit(1);
 	do {
-		if ((c == PIN && !pin()) || !soak_up() || write(answer, &c, 1) != 1)
+		if ((c == PIN && !pin()) || (c == LOCK && !lock()) || !soak_up() ||
+		    write(answer, &c, 1) != 1)
 			_exit(1);
 	} while (read(ask, &c, 1) == 1);
 	_exit(0);
@@ -232,6 +239,11 @@ bool hold_more(void)
 bool hold_pinned(void)
 {
 	return ask_for(PIN);
+}
+
+bool hold_locked(void)
+{
+	return ask_for(LOCK);
 }
 
 /* A program loses the benefit of a block, unless one was freed meanwhile. */
