@@ -47,7 +47,7 @@ fn the_worst_workload_counts_by_its_upper_end() {
         let mut all = Vec::new();
         for (section, costs) in [
             ("whole-xz", [90.0, 90.0]),
-            ("pieces-xz", [60.0 - spread, 60.0 + spread]),
+            ("movable-xz", [60.0 - spread, 60.0 + spread]),
         ] {
             all.push(cost("vanilla", "never", section, [100.0; 2]));
             all.push(cost("vanilla", "madvise", section, [101.0; 2]));
@@ -64,7 +64,7 @@ fn the_worst_workload_counts_by_its_upper_end() {
     assert_eq!(steady.goals[1].section, "whole-xz");
     let spread = of(20.0);
     assert_eq!(spread.goals[1].verdict, NotShown);
-    assert_eq!(spread.goals[1].section, "pieces-xz");
+    assert_eq!(spread.goals[1].section, "movable-xz");
 }
 
 #[test]
@@ -94,10 +94,18 @@ fn no_profile_may_cost_more_than_two_percent() {
         ("size", 102.0),
         ("wrong", 103.0),
         ("version", 200.0),
+        ("scarce-none", 100.0),
+        ("scarce-none-version", 200.0),
+        ("scarce-right", 103.0),
+        ("scarce-size", 102.0),
+        ("scarce-wrong", 90.0),
+        ("scarce-version", 205.0),
     ];
     let made = |(section, cost)| Made::new("tollfree", "econ", section, &[("modelled_ns", cost)]);
     let found = verdicts("other-profiles", &costs.map(made));
-    assert_eq!(found, [Met, Met, NotMet, Met]);
+    let plenty = [Met, Met, NotMet, Met];
+    let scarce = [NotMet, Met, Met, NotMet];
+    assert_eq!(found, [plenty, scarce].concat());
 }
 
 #[test]

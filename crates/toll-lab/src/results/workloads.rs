@@ -119,23 +119,23 @@ mod tests {
             entry("never", "whole-xz", &[100.0]),
             entry("always", "whole-xz", &[80.0]),
             entry("econ", "whole-xz", &[60.0]),
-            entry("never", "pieces-xz", &[100.0]),
-            entry("always", "pieces-xz", &[200.0]),
+            entry("never", "movable-xz", &[100.0]),
+            entry("always", "movable-xz", &[200.0]),
             // A cheaper policy that the scenario does not compare with.
-            entry("always-defrag", "pieces-xz", &[1.0]),
-            entry("econ", "pieces-xz", &[105.0]),
+            entry("always-defrag", "movable-xz", &[1.0]),
+            entry("econ", "movable-xz", &[105.0]),
         ];
         let found = workloads(&entries, &which());
-        let [whole, pieces] = &found[..] else {
+        let [whole, movable] = &found[..] else {
             panic!("two workloads");
         };
         assert_eq!((whole.name.as_str(), whole.fragmented), ("xz", false));
         assert_eq!(whole.best_stock, "always");
         assert_eq!(whole.relative_cost, Estimate::exact(0.75));
-        assert_eq!((pieces.state.as_str(), pieces.fragmented), ("pieces", true));
-        assert_eq!(pieces.best_stock, "never");
-        assert_eq!(pieces.relative_cost, Estimate::exact(1.05));
-        assert!(workloads_table(&found).contains("| xz | pieces | never | 1.050 |"));
+        assert_eq!((movable.state.as_str(), movable.fragmented), ("movable", true));
+        assert_eq!(movable.best_stock, "never");
+        assert_eq!(movable.relative_cost, Estimate::exact(1.05));
+        assert!(workloads_table(&found).contains("| xz | movable | never | 1.050 |"));
     }
 
     #[test]
