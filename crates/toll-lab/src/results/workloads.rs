@@ -132,7 +132,10 @@ mod tests {
         assert_eq!((whole.name.as_str(), whole.fragmented), ("xz", false));
         assert_eq!(whole.best_stock, "always");
         assert_eq!(whole.relative_cost, Estimate::exact(0.75));
-        assert_eq!((movable.state.as_str(), movable.fragmented), ("movable", true));
+        assert_eq!(
+            (movable.state.as_str(), movable.fragmented),
+            ("movable", true)
+        );
         assert_eq!(movable.best_stock, "never");
         assert_eq!(movable.relative_cost, Estimate::exact(1.05));
         assert!(workloads_table(&found).contains("| xz | movable | never | 1.050 |"));
