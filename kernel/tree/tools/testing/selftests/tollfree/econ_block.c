@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Tests of blocks that are made by moving the few pages that are in their way. */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
@@ -66,16 +67,18 @@ static void check_that_others_make_none(void)
 /* Leave free pages of many blocks in the lists of all CPUs. */
 static void fill_lists_of_cpus(void)
 {
+	cpu_set_t all;
+
+	CHECK(!sched_getaffinity(0, sizeof(all), &all));
 	for (int cpu = 0; cpu < get_nprocs(); cpu++) {
-		char *memory = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *memory = map(REGION);
 
 		stay_on(cpu);
-		if (CHECK(memory != MAP_FAILED && !madvise(memory, REGION, MADV_NOHUGEPAGE)))
+		if (CHECK(memory && !madvise(memory, REGION, MADV_NOHUGEPAGE)))
 			touch(memory, REGION);
 		munmap(memory, REGION);
 	}
-	stay_on(0);
+	CHECK(!sched_setaffinity(0, sizeof(all), &all));
 }
 
 /* In the background, where faults do not. */
@@ -102,14 +105,30 @@ static void check_that_kcompactd_makes_blocks(void)
 	CHECK(write_text(MAKE, "1"));
 }
 
-static void blocks_are_made_by_moving_few_pages(void)
-{
-	struct kept cost = { .path = COST };
+static struct kept kept[] = {
+	{ .path = COST },
+	{ .path = "/proc/sys/vm/compact_unevictable_allowed" },
+};
 
-	keep(&cost, 1);
+/* Hold memory in pieces. Faults are counted by what they did. */
+static bool begin_to_hold(void)
+{
+	keep(kept, ARRAY_SIZE(kept));
 	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
 	CHECK(write_text(THP "defrag", "madvise"));
-	if (CHECK(hold_memory_in(PIECE))) {
+	return CHECK(hold_memory_in(PIECE));
+}
+
+static void end_to_hold(void)
+{
+	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
+	CHECK(let_go());
+	put_back(kept, ARRAY_SIZE(kept));
+}
+
+static void blocks_are_made_by_moving_few_pages(void)
+{
+	if (begin_to_hold()) {
 		check_that_faults_make_blocks();
 		CHECK(write_text(MAKE, "0"));
 		CHECK(write_text(COST, COSTLY));
@@ -121,57 +140,34 @@ static void blocks_are_made_by_moving_few_pages(void)
 		check_that_others_make_none();
 		check_that_kcompactd_makes_blocks();
 	}
-	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
-	CHECK(let_go());
-	put_back(&cost, 1);
+	end_to_hold();
 }
 
 /* Not even if the pieces of these blocks were freed last. */
 static void blocks_with_pinned_pages_are_not_chosen(void)
 {
-	struct kept cost = { .path = COST };
-	long moved;
-
-	keep(&cost, 1);
-	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
-	if (CHECK(hold_memory_in(PIECE) && hold_pinned())) {
+	if (begin_to_hold() && hold_pinned()) {
 		check_that_faults_make_blocks();
-		CHECK(write_text(MAKE, "0"));
-		moved = ledgers("pages_moved ");
-		hold_more();
-		fill_lists_of_cpus();
-		CHECK(run(REGIONS_16 RICH, "touch_as_blocks_come") >= 12);
-		CHECK(ledgers("pages_moved ") > moved);
-		CHECK(write_text(MAKE, "1"));
+		check_that_kcompactd_makes_blocks();
 	}
-	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
-	CHECK(let_go());
-	put_back(&cost, 1);
+	end_to_hold();
 }
 
 /* As compaction, which the administrator can keep from them. */
 static void locked_pages_are_not_moved(void)
 {
-	struct kept kept[] = {
-		{ .path = COST },
-		{ .path = "/proc/sys/vm/compact_unevictable_allowed" },
-	};
 	long made;
 
-	keep(kept, ARRAY_SIZE(kept));
-	CHECK(write_text(COST, CHEAP));
-	CHECK(write_text(kept[1].path, "0"));
-	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
-	if (CHECK(hold_memory_in(PIECE) && hold_locked())) {
+	if (begin_to_hold() && hold_locked()) {
+		CHECK(write_text(COST, CHEAP));
+		CHECK(write_text(kept[1].path, "0"));
 		made = faults_of("huge_compacted");
 		check_that_there_are_none(FIRST "0 0x800000 " RICH);
 		made = faults_of("huge_compacted") - made;
 		ksft_print_msg("%ld blocks had no locked page\n", made);
 		CHECK(made <= FEW_BLOCKS);
 	}
-	CHECK(write_text(SYSFS "fault_latency/enabled", "0"));
-	CHECK(let_go());
-	put_back(kept, ARRAY_SIZE(kept));
+	end_to_hold();
 }
 
 const struct test econ_block_tests[] = {
