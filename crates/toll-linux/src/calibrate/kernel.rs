@@ -221,6 +221,7 @@ impl Samples {
             ),
             cost("clear_huge", self.clear_huge, "clearing of 2 MiB", NO_HUGE),
             cost("compact_block", Vec::new(), "", ALONE),
+            cost("move_page", Vec::new(), "", ALONE),
             cost("collapse", self.collapse, "MADV_COLLAPSE of 2 MiB", NO_HUGE),
             cost(
                 "split",

@@ -20,11 +20,13 @@ struct econ_watch {
 };
 
 /**
- * struct econ_task - measurement of a fault
+ * struct econ_task - state of a fault
  * @seen: events of the fault, bits of enum econ_saw
  * @cleared_ns: time that clearing a huge page took, 0 if unknown
  * @fault: measurement of the whole fault
  * @clearing: measurement of clearing a page
+ * @block: first page frame of the block that the fault may make for a huge page; 0 if none
+ *	was chosen
  *
  * Not on the stack of the fault handler, which would clear it even if it is unused.
  */
@@ -33,6 +35,7 @@ struct econ_task {
 	u64 cleared_ns;
 	struct econ_watch fault;
 	struct econ_watch clearing;
+	unsigned long block;
 };
 
 #endif /* CONFIG_ECON */

@@ -13,11 +13,13 @@
 
 #include <linux/gfp.h>
 #include <linux/list.h>
+#include <linux/memory_hotplug.h>
 #include <linux/migrate.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/page-isolation.h>
 #include <linux/pageblock-flags.h>
+#include <linux/sched.h>
 #include <linux/sort.h>
 #include <linux/spinlock.h>
 /* Needs the headers above. */
@@ -176,6 +178,24 @@ unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks)
 	return kept;
 }
 
+/**
+ * econ_recall_block - recall the block that the decision about a fault chose
+ * @block: set to the block
+ *
+ * Context: a page fault.
+ * Return: false if it cannot be made any more.
+ */
+bool econ_recall_block(struct econ_block *block)
+{
+	block->begin = current->econ.block;
+	current->econ.block = 0;
+	/* The memory may have been removed. */
+	if (!pfn_to_online_page(block->begin))
+		return false;
+	block->in_way = econ_count_in_way(block->begin);
+	return block->in_way < ECON_REGION_PAGES;
+}
+
 /*
  * Isolate a block, and add its pages in use to those that are moved. Pages that cannot be
  * isolated show when the block is tested.
@@ -251,6 +271,11 @@ unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
 unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks)
 {
 	return 0;
+}
+
+bool econ_recall_block(struct econ_block *block)
+{
+	return false;
 }
 
 unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,

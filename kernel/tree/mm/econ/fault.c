@@ -119,6 +119,7 @@ bool __econ_may_be_huge(struct vm_fault *vmf)
 	struct econ_place place;
 	bool go;
 
+	current->econ.block = 0;
 	if (econ_user_decided(vma) ||
 	    !thp_vma_suitable_order(vma, region, HPAGE_PMD_ORDER))
 		return true;
@@ -272,20 +273,35 @@ static void econ_lack_block(struct vm_area_struct *vma, unsigned long region, in
 	econ_end_decision(econ, true);
 }
 
+/* Choose the block to make for a huge page about which econ did not decide before. */
+static bool econ_choose_if_pays(struct econ_mm *econ, struct vm_area_struct *vma, int nid,
+				const struct econ_place *place, struct econ_block *blocks)
+{
+	struct econ_action action = {
+		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER, .supply = ECON_MADE_BLOCK,
+	};
+	struct zone *zone;
+
+	if (!econ_choose_in_node(nid, blocks, &zone))
+		return false;
+	econ_describe_place(econ, place, &action);
+	/* The user expects to use all of it. */
+	if (econ_user_decided(vma))
+		action.touched = ECON_REGION_PAGES;
+	action.in_way = econ_paid_pages(blocks[0].in_way);
+	return econ_pays(econ_estimate(&action, &econ_costs));
+}
+
 /*
  * There is no free block. Make one, if it is known which pages are in its way, and the
  * huge page pays for moving them.
  */
 static bool econ_make_for_fault(struct vm_area_struct *vma, unsigned long address, int nid)
 {
-	struct econ_action action = {
-		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER, .supply = ECON_MADE_BLOCK,
-	};
 	struct econ_block blocks[ECON_BLOCKS];
 	struct econ_watch watch;
 	struct econ_place place;
 	struct econ_mm *econ;
-	struct zone *zone;
 	unsigned int made;
 	bool go;
 
@@ -294,23 +310,19 @@ static bool econ_make_for_fault(struct vm_area_struct *vma, unsigned long addres
 	econ = econ_begin_decision(vma, address, &place);
 	if (!econ)
 		return false;
-	econ_describe_place(econ, &place, &action);
-	/* The user expects to use all of it. */
-	if (econ_user_decided(vma))
-		action.touched = ECON_REGION_PAGES;
-	go = econ_acts(econ) && econ_choose_in_node(nid, blocks, &zone);
-	if (go) {
-		action.in_way = max(blocks[0].in_way, 1);
-		go = econ_pays(econ_estimate(&action, &econ_costs));
-	}
+	go = econ_acts(econ);
+	if (go && current->econ.block)
+		go = econ_recall_block(blocks);
+	else if (go)
+		go = econ_choose_if_pays(econ, vma, nid, &place, blocks);
 	econ_end_decision(econ, go);
 	if (!go)
 		return false;
 	econ_fault_saw(ECON_SAW_COMPACTION);
 	econ_watch_begin(&watch);
-	made = econ_make_blocks(zone, blocks, 1);
+	made = econ_make_blocks(page_zone(pfn_to_page(blocks[0].begin)), blocks, 1);
 	if (watch.is_on)
-		__econ_compacted(&watch, HPAGE_PMD_ORDER, action.in_way, made);
+		__econ_compacted(&watch, HPAGE_PMD_ORDER, econ_paid_pages(blocks[0].in_way), made);
 	return made;
 }
 

@@ -6,8 +6,9 @@
  * benefit is added to the ledger of the node, and so is the benefit of the fault that
  * takes the last block: the next one would lose as much. As soon as the ledger exceeds
  * the cost of a block, kcompactd is asked for one. Each attempt is paid from the ledger,
- * successful or not, with the larger of its cost and its duration: no more is spent
- * than was lost or gained before, and repeated failures of compaction end by themselves.
+ * successful or not, with the larger of its cost and its duration, and so is the time of a
+ * search that finds no block worth its cost: no more is spent than was lost or gained
+ * before, and repeated failures of compaction end by themselves.
  * One in many attempts that do not pay is made nevertheless, to measure its cost, and paid
  * with its duration.
  *
@@ -227,18 +228,26 @@ static unsigned int econ_plan_blocks(struct econ_compaction *it,
 
 	*pages = 0;
 	for (planned = 0; planned < count; planned++) {
-		action.in_way = max(blocks[planned].in_way, ECON_LEAST_IN_WAY);
+		action.in_way = econ_paid_pages(blocks[planned].in_way);
 		action.refused_ns = lost_ns > spent_ns ? lost_ns - spent_ns : 0;
 		if (planned && *pages + action.in_way > ECON_REGION_PAGES)
 			break;
 		if (!econ_decide(&action, 0, NULL, true) && (planned || !it->is_explored))
 			break;
 		*pages += action.in_way;
-		spent_ns += econ_way_ns(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]),
-					action.in_way);
+		spent_ns += econ_block_ns(&econ_costs, action.in_way);
 	}
 	WRITE_ONCE(ledger->in_way, planned ? 0 : action.in_way);
 	return planned;
+}
+
+/* CPU time of kcompactd that is not paid yet. */
+static u64 econ_unpaid_ns(struct econ_compaction *it)
+{
+	u64 now_ns = task_sched_runtime(current), unpaid_ns = now_ns - it->began_ns;
+
+	it->began_ns = now_ns;
+	return unpaid_ns;
 }
 
 /* Pay for an attempt and count its result: blocks made, and attempts and blocks that failed. */
@@ -246,14 +255,35 @@ static void econ_pay(struct econ_compaction *it, unsigned int in_way, unsigned i
 		     unsigned int failed)
 {
 	struct econ_node_ledger *ledger = &ledgers[it->nid];
-	u64 took_ns = task_sched_runtime(current) - it->began_ns;
+	u64 took_ns = econ_unpaid_ns(it);
 	/* The attempt may have been a sample of it. */
-	u64 cost_ns = econ_way_ns(READ_ONCE(econ_costs.ns[ECON_COMPACT_BLOCK]), in_way);
+	u64 cost_ns = econ_block_ns(&econ_costs, in_way);
 
 	/* The cost is in doubt if the attempt was made to measure it. */
 	econ_ledger_withdraw(ledger, it->is_explored ? took_ns : max(took_ns, cost_ns));
 	atomic64_add(made, &ledger->made);
 	atomic64_add(failed, &ledger->failed);
+}
+
+/* Whether the ledger pays for the cheapest block that there can be. */
+static bool econ_may_pay(const struct econ_compaction *it)
+{
+	struct econ_action action = econ_attempt_action(&ledgers[it->nid],
+							ECON_LEAST_IN_WAY);
+
+	return it->is_explored || econ_pays(econ_estimate(&action, &econ_costs));
+}
+
+/* A block with a page in the list of a CPU cannot be made. */
+static unsigned int econ_choose_after_drain(const struct econ_compaction *it,
+					    struct zone *zone, struct econ_block *blocks)
+{
+	unsigned int count = econ_choose_blocks(zone, blocks);
+
+	if (count || !econ_may_pay(it))
+		return count;
+	drain_all_pages(zone);
+	return econ_choose_blocks(zone, blocks);
 }
 
 /*
@@ -263,20 +293,14 @@ static void econ_pay(struct econ_compaction *it, unsigned int in_way, unsigned i
 static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
 {
 	struct econ_block blocks[ECON_BLOCKS];
-	unsigned int count = econ_choose_blocks(zone, blocks), pages, made;
+	unsigned int count = econ_choose_after_drain(it, zone, blocks), pages, made;
 
-	if (!count) {
-		/* A block with a page in the list of a CPU cannot be made. */
-		drain_all_pages(zone);
-		count = econ_choose_blocks(zone, blocks);
-	}
 	if (!count)
 		return false;
 	it->is_over = true;
 	count = econ_plan_blocks(it, blocks, count, &pages);
 	if (!count)
 		return true;
-	it->began_ns = task_sched_runtime(current);
 	econ_watch_begin(&it->watch);
 	made = econ_make_blocks(zone, blocks, count);
 	if (it->watch.is_on)
@@ -317,9 +341,13 @@ static bool econ_may_try(struct econ_compaction *it, struct compact_control *cc,
 bool econ_may_compact(struct econ_compaction *it, struct compact_control *cc,
 		      struct zone *zone)
 {
-	if (it->is_ours && !econ_may_try(it, cc, zone))
-		return false;
-	it->began_ns = it->is_ours ? task_sched_runtime(current) : 0;
+	if (it->is_ours) {
+		it->began_ns = task_sched_runtime(current);
+		if (!econ_may_try(it, cc, zone)) {
+			econ_ledger_withdraw(&ledgers[it->nid], econ_unpaid_ns(it));
+			return false;
+		}
+	}
 	econ_watch_begin(&it->watch);
 	return true;
 }

@@ -212,15 +212,17 @@ void __econ_fault_saw_entry(const struct vm_fault *vmf)
 void __econ_compacted(struct econ_watch *watch, unsigned int order, unsigned int in_way,
 		      bool is_made)
 {
-	struct econ_samples *all = &econ_samples[ECON_COMPACT_BLOCK];
+	enum econ_cost cost = in_way ? ECON_MOVE_PAGE : ECON_COMPACT_BLOCK;
 	u64 ns;
 
-	if (order != HPAGE_PMD_ORDER || econ_is_frozen(ECON_COMPACT_BLOCK))
+	if (order != HPAGE_PMD_ORDER || econ_is_frozen(cost))
 		return;
-	ns = econ_whole_ns(__econ_watch_end(watch), in_way);
+	ns = __econ_watch_end(watch);
+	if (in_way)
+		ns /= in_way;
 	guard(spinlock_irqsave)(&samples_lock);
-	if (econ_samples_charge(all, &ns, is_made, econ_costs.ns[ECON_COMPACT_BLOCK]))
-		econ_sample_locked(ECON_COMPACT_BLOCK, ns);
+	if (econ_samples_charge(&econ_samples[cost], &ns, is_made, econ_costs.ns[cost]))
+		econ_sample_locked(cost, ns);
 }
 
 void __econ_fault_begin(void)

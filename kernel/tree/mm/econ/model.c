@@ -19,10 +19,11 @@ const struct econ_model *const econ_models[ECON_KINDS] = {
  * Costs until this machine has measured its own. Measured on 2 CPUs of an AMD EPYC in
  * a virtual machine, Linux 6.18, with memory that the host had backed before: the
  * first touch of a page, of a huge page, and MADV_COLLAPSE. Their parts are split by
- * the share of their instructions. Compaction of a block: 512 pages at the cost of a
- * copy and a flush each. A flush of another CPU: 2,000 cycles with its entry and
- * return, the weight that the lab uses, at 2.5 GHz. A refault: 4 KiB from flash. All
- * are wrong by a factor on other machines, so each machine measures its own.
+ * the share of their instructions. Moving a page: a copy, and a flush of another CPU
+ * with its share of what moving several has in common. Compaction of a block: 512 of
+ * them. A flush of another CPU: 2,000 cycles with its entry and return, the weight that
+ * the lab uses, at 2.5 GHz. A refault: 4 KiB from flash. All are wrong by a factor on
+ * other machines, so each machine measures its own.
  */
 const struct econ_costs econ_default_costs = {
 	.ns = {
@@ -31,6 +32,7 @@ const struct econ_costs econ_default_costs = {
 		[ECON_CLEAR_PAGE] = 420,
 		[ECON_CLEAR_HUGE] = 216000,
 		[ECON_COMPACT_BLOCK] = 2000000,
+		[ECON_MOVE_PAGE] = 3900,
 		[ECON_COLLAPSE] = 700000,
 		[ECON_SPLIT] = 60000,
 		[ECON_RECLAIM_PAGE] = 3000,

@@ -57,8 +57,10 @@ enum econ_cost {
 	/* allocating and clearing a page */
 	ECON_CLEAR_PAGE,
 	ECON_CLEAR_HUGE,
-	/* compacting a block in which all pages are in use */
+	/* compaction until there is a block, whatever is in its way */
 	ECON_COMPACT_BLOCK,
+	/* moving one of the pages that are known to be in the way of a block */
+	ECON_MOVE_PAGE,
 	/* copying the pages of a region into a huge page and mapping it */
 	ECON_COLLAPSE,
 	ECON_SPLIT,
@@ -229,36 +231,30 @@ static inline u64 econ_spare_ns(const struct econ_action *action, unsigned int p
 #define ECON_LEAST_IN_WAY	16
 
 /**
- * econ_way_ns - cost of making a block
- * @block_ns: cost of a block in which all pages are in use
+ * econ_paid_pages - number of pages that a block costs
+ * @in_way: number of its pages in use
+ *
+ * Context: any.
+ * Return: the number; never 0.
+ */
+static inline unsigned int econ_paid_pages(unsigned int in_way)
+{
+	return in_way < ECON_LEAST_IN_WAY ? ECON_LEAST_IN_WAY : in_way;
+}
+
+/**
+ * econ_block_ns - cost of making a block
+ * @costs: costs of this machine
  * @in_way: number of pages to move; 0 if it is not known
  *
  * Context: any.
  * Return: nanoseconds.
  */
-static inline u64 econ_way_ns(u64 block_ns, unsigned int in_way)
+static inline u64 econ_block_ns(const struct econ_costs *costs, unsigned int in_way)
 {
 	if (!in_way)
-		return block_ns;
-	return econ_product(block_ns, in_way < ECON_LEAST_IN_WAY ? ECON_LEAST_IN_WAY :
-								   in_way) /
-	       ECON_REGION_PAGES;
-}
-
-/**
- * econ_whole_ns - cost of a block in which all pages are in use
- * @way_ns: cost of another one
- * @in_way: number of pages that were moved for it; 0 if it is not known
- *
- * Context: any.
- * Return: nanoseconds: the inverse of econ_way_ns().
- */
-static inline u64 econ_whole_ns(u64 way_ns, unsigned int in_way)
-{
-	if (!in_way)
-		return way_ns;
-	return econ_product(way_ns, ECON_REGION_PAGES) /
-	       (in_way < ECON_LEAST_IN_WAY ? ECON_LEAST_IN_WAY : in_way);
+		return costs->ns[ECON_COMPACT_BLOCK];
+	return econ_product(costs->ns[ECON_MOVE_PAGE], econ_paid_pages(in_way));
 }
 
 struct econ_estimate econ_estimate(const struct econ_action *action,

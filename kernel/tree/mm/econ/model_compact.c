@@ -18,7 +18,7 @@ static struct econ_estimate econ_compact_estimate(const struct econ_action *acti
 {
 	struct econ_estimate it = {
 		.benefit = action->refused_ns,
-		.cost = econ_way_ns(costs->ns[ECON_COMPACT_BLOCK], action->in_way),
+		.cost = econ_block_ns(costs, action->in_way),
 	};
 
 	if (!action->credit_ns)

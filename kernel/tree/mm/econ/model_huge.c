@@ -26,8 +26,7 @@ static struct econ_estimate econ_huge_estimate(const struct econ_action *action,
 	if (action->supply == ECON_NO_BLOCK)
 		it.cost = econ_sum(it.cost, ECON_NEVER_NS);
 	if (action->supply == ECON_MADE_BLOCK)
-		it.cost = econ_sum(it.cost, econ_way_ns(costs->ns[ECON_COMPACT_BLOCK],
-							action->in_way));
+		it.cost = econ_sum(it.cost, econ_block_ns(costs, action->in_way));
 	if (action->supply != ECON_ZEROED_BLOCK)
 		it.cost = econ_sum(it.cost, costs->ns[ECON_CLEAR_HUGE]);
 	it.cost = econ_sum(it.cost,

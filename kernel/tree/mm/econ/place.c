@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/numa.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/timekeeping.h>
 
 #include "internal.h"
@@ -193,7 +194,9 @@ u64 econ_block_value(const struct econ_mm *econ, const struct econ_place *place,
  * @zeroed: number of zeroed blocks of the node that may be used
  * @action: action to fill in
  *
- * Context: between econ_begin_decision() and econ_end_decision().
+ * A block that has to be made is kept in current->econ.block.
+ *
+ * Context: a page fault, between econ_begin_decision() and econ_end_decision().
  */
 void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place,
 		      int nid, unsigned long zeroed, struct econ_action *action)
@@ -213,8 +216,9 @@ void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place
 		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
 	if (!blocks && READ_ONCE(econ_make_in_faults) &&
 	    econ_choose_in_node(nid, made, &zone)) {
-		action->in_way = max(made[0].in_way, 1);
+		action->in_way = econ_paid_pages(made[0].in_way);
 		action->supply = ECON_MADE_BLOCK;
+		current->econ.block = made[0].begin;
 	}
 	action->block_ns = econ_block_value(econ, place, blocks);
 }

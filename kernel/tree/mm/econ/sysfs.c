@@ -180,6 +180,7 @@ const char *const econ_cost_names[ECON_COSTS] = {
 	[ECON_CLEAR_PAGE] = "clear_page",
 	[ECON_CLEAR_HUGE] = "clear_huge",
 	[ECON_COMPACT_BLOCK] = "compact_block",
+	[ECON_MOVE_PAGE] = "move_page",
 	[ECON_FLUSH] = "flush",
 	[ECON_READ_AGAIN] = "read_again",
 	[ECON_COLLAPSE] = "collapse",

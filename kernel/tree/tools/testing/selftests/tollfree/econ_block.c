@@ -15,9 +15,9 @@
 #define MOST_IN_WAY	128
 /* Made of pages that other tasks use, in memory of several hundred blocks. */
 #define FEW_BLOCKS	32
-#define CHEAP		"1000"
+#define CHEAP		"2"
 #define COSTLY		"9000000000000"
-#define COST		SYSFS "costs/compact_block"
+#define COST		SYSFS "costs/move_page"
 #define MAKE		SYSFS "make_in_faults"
 /* 16 regions of one mapping. */
 #define REGIONS_16	"mmap 0 25 3 0 0x2200000 "
@@ -108,12 +108,17 @@ static void check_that_kcompactd_makes_blocks(void)
 static struct kept kept[] = {
 	{ .path = COST },
 	{ .path = "/proc/sys/vm/compact_unevictable_allowed" },
+	{ .path = SYSFS "costs/compact_block" },
 };
 
-/* Hold memory in pieces. Faults are counted by what they did. */
+/*
+ * Hold memory in pieces. Only blocks with known pages in their way pay. Faults are counted
+ * by what they did.
+ */
 static bool begin_to_hold(void)
 {
 	keep(kept, ARRAY_SIZE(kept));
+	CHECK(write_text(kept[2].path, COSTLY));
 	CHECK(write_text(SYSFS "fault_latency/enabled", "1"));
 	CHECK(write_text(THP "defrag", "madvise"));
 	return CHECK(hold_memory_in(PIECE));
@@ -170,7 +175,27 @@ static void locked_pages_are_not_moved(void)
 	end_to_hold();
 }
 
+/* Not as compaction that makes a block, whatever is in its way. */
+static void moved_pages_are_measured(void)
+{
+	long half = 0;
+
+	if (begin_to_hold()) {
+		CHECK(write_text(SYSFS "costs/samples", "0"));
+		CHECK(write_text(SYSFS "costs/frozen", "fault huge_fault clear_page clear_huge"));
+		check_that_faults_make_blocks();
+		CHECK(write_text(SYSFS "costs/frozen", "1"));
+		CHECK(samples_of("move_page", &half) >= 3);
+		ksft_print_msg("a page took %ld ns\n", half);
+		CHECK(half > 100 && number(COST) > 100);
+		CHECK(samples_of("compact_block", &half) < samples_of("move_page", &half));
+		CHECK(write_text(SYSFS "costs/samples", "0"));
+	}
+	end_to_hold();
+}
+
 const struct test econ_block_tests[] = {
+	TEST(moved_pages_are_measured),
 	TEST(blocks_are_made_by_moving_few_pages),
 	TEST(blocks_with_pinned_pages_are_not_chosen),
 	TEST(locked_pages_are_not_moved),

@@ -111,6 +111,20 @@ static struct ledger ledger_now(void)
 	return it;
 }
 
+/* A block with known pages in its way costs at least an attempt as well. */
+#define LEAST_MOVE	"206250"
+
+static struct kept costs_of_blocks[] = {
+	{ .path = SYSFS "costs/compact_block" },
+	{ .path = SYSFS "costs/move_page" },
+};
+
+static bool let_blocks_cost(const char *compact_block, const char *move_page)
+{
+	return write_text(costs_of_blocks[0].path, compact_block) &&
+	       write_text(costs_of_blocks[1].path, move_page);
+}
+
 /* At least this number of attempts was paid. Each fault added once. */
 static void check_that_it_is_paid(struct ledger before, long attempts)
 {
@@ -128,7 +142,7 @@ static void check_that_losses_are_counted(void)
 	long asked = stat_of("compact", "asked"), least;
 	time_t begin = now();
 
-	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
+	CHECK(let_blocks_cost("9000000000000", "9000000000000"));
 	do {
 		lose();
 		after = ledger_now();
@@ -140,7 +154,7 @@ static void check_that_losses_are_counted(void)
 	CHECK(after.refused_ns >= least >> ((now() - begin) / HALF_LIFE + 1));
 	CHECK(after.refused_ns <= before.refused_ns + (after.faults - before.faults) * MOST_NS);
 	CHECK(stat_of("compact", "asked") == asked);
-	CHECK(write_text(SYSFS "costs/compact_block", "3300000"));
+	CHECK(let_blocks_cost("3300000", LEAST_MOVE));
 }
 
 /*
@@ -154,7 +168,7 @@ static void check_that_advised_losses_are_counted(void)
 	long wakes;
 	int huge;
 
-	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
+	CHECK(let_blocks_cost("9000000000000", "9000000000000"));
 	do {
 		hold_more();
 		before = ledger_now();
@@ -163,7 +177,7 @@ static void check_that_advised_losses_are_counted(void)
 	} while (huge && now() < begin + PATIENCE);
 	CHECK(!huge && ledger_now().faults >= before.faults + 3);
 	CHECK(vmstat_of("\ncompact_daemon_wake ") == wakes);
-	CHECK(write_text(SYSFS "costs/compact_block", "3300000"));
+	CHECK(let_blocks_cost("3300000", LEAST_MOVE));
 }
 
 /* Decisions are counted, and have no effect. */
@@ -230,7 +244,7 @@ static void check_that_the_next_is_made_ahead(void)
 	struct ledger before = ledger_now();
 	int huge;
 
-	CHECK(write_text(SYSFS "costs/compact_block", "1000"));
+	CHECK(let_blocks_cost("1000", "2"));
 	hold_more();
 	huge = run("mmap 0 25 3 0 0x2200000 " RICH, "touch_as_blocks_come");
 	ksft_print_msg("%d of %d regions were huge at once, %ld blocks made\n", huge, REGIONS,
@@ -240,10 +254,8 @@ static void check_that_the_next_is_made_ahead(void)
 
 static void what_is_refused_pays_for_compaction(void)
 {
-	struct kept cost = { .path = SYSFS "costs/compact_block" };
-
-	keep(&cost, 1);
-	CHECK(write_text(cost.path, "3300000"));
+	keep(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
+	CHECK(let_blocks_cost("3300000", LEAST_MOVE));
 	CHECK(write_text(THP "defrag", "madvise"));
 	if (CHECK(hold_memory())) {
 		check_that_losses_are_counted();
@@ -254,7 +266,7 @@ static void what_is_refused_pays_for_compaction(void)
 		check_that_the_next_is_made_ahead();
 	}
 	CHECK(let_go());
-	put_back(&cost, 1);
+	put_back(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
 }
 
 /*
@@ -263,13 +275,12 @@ static void what_is_refused_pays_for_compaction(void)
  */
 static void a_hostile_profile_buys_little_compaction(void)
 {
-	struct kept cost = { .path = SYSFS "costs/compact_block" };
 	int nodes = access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
 	long attempts, faults, moved;
 	double credit, ran;
 
-	keep(&cost, 1);
-	CHECK(write_text(cost.path, "9000000000000"));
+	keep(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
+	CHECK(let_blocks_cost("9000000000000", "9000000000000"));
 	if (CHECK(hold_memory())) {
 		faults = ledgers("faults ");
 		for (int i = 0; i < 20 && ledgers("faults ") < faults + 40; i++) {
@@ -283,7 +294,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		CHECK(write_text(SYSFS "mode", "off"));
 		CHECK(!ledgers("refused_ns ") && !ledgers("credit_ns "));
 		CHECK(write_text(SYSFS "mode", "on"));
-		CHECK(write_text(cost.path, "5000000"));
+		CHECK(let_blocks_cost("5000000", "9765"));
 		hold_more();
 		credit = ledgers("credit_ns ") / 1e6;
 		attempts = ledgers("blocks_made ") + ledgers("blocks_failed ");
@@ -301,7 +312,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		CHECK(5 * (attempts - nodes + moved / 512.0) <= credit + ran / COMPACT_SHARE);
 	}
 	CHECK(let_go());
-	put_back(&cost, 1);
+	put_back(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
 }
 
 const struct test econ_compact_tests[] = {

@@ -21,6 +21,7 @@ static struct kept prices[] = {
 	{ .path = SYSFS "costs/clear_page" },
 	{ .path = SYSFS "costs/clear_huge" },
 	{ .path = SYSFS "costs/compact_block" },
+	{ .path = SYSFS "costs/move_page" },
 	{ .path = SYSFS "costs/collapse" },
 	{ .path = SYSFS "costs/split" },
 	{ .path = SYSFS "costs/reclaim_page" },
@@ -58,7 +59,7 @@ static void prices_may_be_anything(void)
 }
 
 /* Number of samples of a cost, and their median. */
-static long samples_of(const char *cost, long *half)
+long samples_of(const char *cost, long *half)
 {
 	char text[1024], *at, name[32];
 	long tenths, seen = -1;

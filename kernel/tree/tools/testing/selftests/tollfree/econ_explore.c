@@ -126,6 +126,7 @@ static void kcompactd_is_asked_nevertheless(void)
 
 	CHECK(write_text(SYSFS "costs/samples", "0"));
 	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
+	CHECK(write_text(SYSFS "costs/move_page", "9000000000000"));
 	if (CHECK(hold_memory())) {
 		CHECK(write_text(SYSFS "costs/frozen", "0"));
 		begin = now();

@@ -152,6 +152,7 @@ static void bound_memory_is_judged_on_its_node(void)
 		{ .path = SYSFS "costs/compact_block" },
 		{ .path = THP "khugepaged/scan_sleep_millisecs" },
 		{ .path = THP "khugepaged/pages_to_scan" },
+		{ .path = SYSFS "costs/move_page" },
 	};
 	pid_t khugepaged = thread_of("khugepaged");
 	cpu_set_t all, first;
@@ -165,6 +166,7 @@ static void bound_memory_is_judged_on_its_node(void)
 	CHECK(write_text(kept[0].path, "9000000000000"));
 	CHECK(write_text(kept[1].path, "10"));
 	CHECK(write_text(kept[2].path, "100000"));
+	CHECK(write_text(kept[3].path, "9000000000000"));
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
 	CHECK(khugepaged && !sched_getaffinity(khugepaged, sizeof(all), &all) &&
