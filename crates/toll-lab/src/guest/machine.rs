@@ -26,6 +26,10 @@ pub struct Machine {
     /// One host thread runs all CPUs with an instruction-count clock: slower, and counts repeat.
     #[serde(default)]
     pub icount: bool,
+    /// With `icount`: each CPU has a turn within this time of the guest's clock, microseconds; 0:
+    /// CPUs run in turn until the next timer of the guest, up to 4 ms together.
+    #[serde(default)]
+    pub turns_us: u32,
     /// Enables page-table isolation.
     #[serde(default)]
     pub pti: bool,
@@ -56,6 +60,7 @@ impl Machine {
             pmem_mib: 0,
             iommu: false,
             icount: false,
+            turns_us: 0,
             pti: false,
             pcid: true,
             la57: false,
@@ -75,6 +80,9 @@ impl Machine {
                 "{} MiB of memory: the minimum is 128",
                 self.memory_mib
             )),
+            _ if self.turns_us > 0 && !self.icount => {
+                Some("turns_us: needs icount, otherwise CPUs do not run in turn".to_owned())
+            }
             _ if total > 12 * 1024 => Some(format!("{total} MiB of memory: the maximum is 12288")),
             _ => None,
         }

@@ -271,6 +271,16 @@ fn machine(machine: &Machine, pmem: Option<&Path>) -> Vec<String> {
     if machine.icount {
         add("-icount", ICOUNT.to_owned());
     }
+    if machine.turns_us > 0 {
+        // One thread runs each CPU until the next timer of any device, divided by the number of
+        // CPUs. A filter that buffers packets sets a timer again and again, without the guest.
+        let interval = machine.turns_us;
+        add("-netdev", "hubport,id=turns,hubid=0".to_owned());
+        add(
+            "-object",
+            format!("filter-buffer,id=buffer,netdev=turns,interval={interval}"),
+        );
+    }
     if machine.iommu {
         // The devices behind an IOMMU come after it. Other devices of the lab bypass it.
         add(
@@ -445,6 +455,22 @@ mod tests {
         assert!(words.contains("-m 512M,slots=1,maxmem=576M"), "{words}");
         assert!(words.contains("tcg,thread=single"), "{words}");
         assert!(words.contains("-icount shift=0,sleep=off"), "{words}");
+    }
+
+    #[test]
+    fn turns_are_limited_by_a_timer() {
+        let machine_with = |turns_us| Machine {
+            icount: true,
+            turns_us,
+            ..Machine::plain(2, 512)
+        };
+        let words = machine(&machine_with(50), None).join(" ");
+        assert!(
+            words.contains("filter-buffer,id=buffer,netdev=turns,interval=50"),
+            "{words}"
+        );
+        let words = machine(&machine_with(0), None).join(" ");
+        assert!(!words.contains("filter-buffer"), "{words}");
     }
 
     #[test]

@@ -22,9 +22,10 @@ pub fn provenance(results: &Results) -> String {
             )
         })
         .collect();
-    let clock = match machine.icount {
-        true => "one host thread, instruction-count clock",
-        false => "one host thread per CPU",
+    let clock = match (machine.icount, machine.turns_us) {
+        (true, 0) => "one host thread, instruction-count clock".to_owned(),
+        (true, us) => format!("one host thread, turns within {us} us, instruction-count clock"),
+        (false, _) => "one host thread per CPU".to_owned(),
     };
     let pcid = if machine.pcid {
         "PCIDs in software"

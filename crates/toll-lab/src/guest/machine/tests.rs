@@ -14,6 +14,11 @@ fn a_machine_that_cannot_be_is_named() {
         ..plain
     };
     assert!(says(lonely).contains("2 CPUs"));
+    let turns = Machine {
+        turns_us: 50,
+        ..plain
+    };
+    assert!(says(turns).contains("needs icount"));
     let slow_mib = 12 * 1024;
     assert!(says(Machine { slow_mib, ..plain }).contains("12800 MiB"));
 }
