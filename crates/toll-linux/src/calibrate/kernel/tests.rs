@@ -60,7 +60,7 @@ fn blocks_that_the_host_had_to_provide_are_left_out() {
 #[test]
 fn costs_of_this_machine_are_possible() {
     let costs = kernel_costs(Duration::from_secs(2), 64 << 20, &|| false, &mut |_| {});
-    assert_eq!(costs.len(), 8);
+    assert_eq!(costs.len(), 9);
     for KernelCost { name, found, .. } in costs {
         let Ok(Found { cost, samples, .. }) = found else {
             continue;

@@ -95,7 +95,6 @@ int touch_8(void);
 void keep_costs(void);
 void put_back_costs(void);
 long faults_of(const char *kind);
-long samples_of(const char *cost, long *half);
 
 /* econ_hold.c: another process takes all free blocks. */
 bool break_up(size_t piece);

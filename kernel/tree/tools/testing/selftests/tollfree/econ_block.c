@@ -175,27 +175,7 @@ static void locked_pages_are_not_moved(void)
 	end_to_hold();
 }
 
-/* Not as compaction that makes a block, whatever is in its way. */
-static void moved_pages_are_measured(void)
-{
-	long half = 0;
-
-	if (begin_to_hold()) {
-		CHECK(write_text(SYSFS "costs/samples", "0"));
-		CHECK(write_text(SYSFS "costs/frozen", "fault huge_fault clear_page clear_huge"));
-		check_that_faults_make_blocks();
-		CHECK(write_text(SYSFS "costs/frozen", "1"));
-		CHECK(samples_of("move_page", &half) >= 3);
-		ksft_print_msg("a page took %ld ns\n", half);
-		CHECK(half > 100 && number(COST) > 100);
-		CHECK(samples_of("compact_block", &half) < samples_of("move_page", &half));
-		CHECK(write_text(SYSFS "costs/samples", "0"));
-	}
-	end_to_hold();
-}
-
 const struct test econ_block_tests[] = {
-	TEST(moved_pages_are_measured),
 	TEST(blocks_are_made_by_moving_few_pages),
 	TEST(blocks_with_pinned_pages_are_not_chosen),
 	TEST(locked_pages_are_not_moved),

@@ -59,7 +59,7 @@ static void prices_may_be_anything(void)
 }
 
 /* Number of samples of a cost, and their median. */
-long samples_of(const char *cost, long *half)
+static long samples_of(const char *cost, long *half)
 {
 	char text[1024], *at, name[32];
 	long tenths, seen = -1;
