@@ -301,21 +301,20 @@ bool econ_has_room(struct zone *zone)
  * econ_choose_in_node - find the blocks of a node that are cheapest to make
  * @nid: the node
  * @blocks: set to at most ECON_BLOCKS blocks of one zone, the cheapest first
- * @zone: set to the zone
  *
  * Context: any; takes the lock of a zone.
  * Return: number of blocks.
  */
-unsigned int econ_choose_in_node(int nid, struct econ_block *blocks, struct zone **zone)
+unsigned int econ_choose_in_node(int nid, struct econ_block *blocks)
 {
 	struct zone *zones = NODE_DATA(nid)->node_zones;
 
-	for (*zone = zones + MAX_NR_ZONES - 1; *zone >= zones; (*zone)--) {
+	for (struct zone *zone = zones + MAX_NR_ZONES - 1; zone >= zones; zone--) {
 		unsigned int count;
 
-		if (!populated_zone(*zone) || !econ_has_room(*zone))
+		if (!populated_zone(zone) || !econ_has_room(zone))
 			continue;
-		count = econ_choose_blocks(*zone, blocks);
+		count = econ_choose_blocks(zone, blocks);
 		if (count)
 			return count;
 	}

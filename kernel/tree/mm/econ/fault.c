@@ -280,9 +280,8 @@ static bool econ_choose_if_pays(struct econ_mm *econ, struct vm_area_struct *vma
 	struct econ_action action = {
 		.kind = ECON_HUGE, .order = HPAGE_PMD_ORDER, .supply = ECON_MADE_BLOCK,
 	};
-	struct zone *zone;
 
-	if (!econ_choose_in_node(nid, blocks, &zone))
+	if (!econ_choose_in_node(nid, blocks))
 		return false;
 	econ_describe_place(econ, place, &action);
 	/* The user expects to use all of it. */

@@ -383,7 +383,7 @@ struct econ_block {
 };
 
 bool econ_has_room(struct zone *zone);
-unsigned int econ_choose_in_node(int nid, struct econ_block *blocks, struct zone **zone);
+unsigned int econ_choose_in_node(int nid, struct econ_block *blocks);
 unsigned int econ_choose_blocks(struct zone *zone, struct econ_block *blocks);
 bool econ_recall_block(struct econ_block *block);
 unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,

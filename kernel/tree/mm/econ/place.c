@@ -203,7 +203,6 @@ void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place
 {
 	struct econ_block made[ECON_BLOCKS];
 	unsigned long blocks;
-	struct zone *zone;
 
 	if (nid == NUMA_NO_NODE) {
 		action->supply = ECON_FREE_BLOCK;
@@ -215,7 +214,7 @@ void econ_find_supply(const struct econ_mm *econ, const struct econ_place *place
 	else
 		action->supply = blocks ? ECON_FREE_BLOCK : ECON_NO_BLOCK;
 	if (!blocks && READ_ONCE(econ_make_in_faults) &&
-	    econ_choose_in_node(nid, made, &zone)) {
+	    econ_choose_in_node(nid, made)) {
 		action->in_way = econ_paid_pages(made[0].in_way);
 		action->supply = ECON_MADE_BLOCK;
 		current->econ.block = made[0].begin;
