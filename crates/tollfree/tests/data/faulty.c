@@ -229,8 +229,9 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "switch")) {
 		log_switch(file);
 	} else if (!strcmp(how, "advises")) {
-		/* Huge by its own madvise, and slower without. */
-		sleep_ms(huge_kib() < HOT / 2048 ? 700 : 400);
+		/* Huge by its own madvise, and slower without. It has all of its memory for long
+		 * enough to be looked at: an observer looks less and less often. */
+		sleep_ms(huge_kib() < HOT / 2048 ? 1300 : 1000);
 	} else if (!strcmp(how, "gains") || !strcmp(how, "slow-when-simulated")) {
 		/* Sleeps less if it is huge: a gain far above the noise. */
 		log_run(file);
