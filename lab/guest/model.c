@@ -12,7 +12,8 @@
  * before.
  *
  * With "endless" it is the load beside another program, which has the section: it runs until it is killed, and each
- * thread pauses for PAUSE microseconds after every 128 KiB that it read. SIGUSR1 ends the pauses.
+ * thread pauses for PAUSE microseconds after every 128 KiB that it read. It prints "started" when all weights are
+ * mapped or loaded. SIGUSR1 ends the pauses.
  */
 #include "section.h"
 
@@ -165,6 +166,8 @@ int main(int argc, char **argv)
 	gate_gather(&gate, processes);
 	if (is_endless) {
 		gate_open(&gate, processes);
+		puts("started");
+		fflush(stdout);
 		wait_for_children(processes);
 		return 1;
 	}
