@@ -83,16 +83,15 @@ static bool econ_may_take_block(struct econ_mm *econ, struct vm_area_struct *vma
 	if (econ_pays_with(*action, ECON_ZEROED_BLOCK))
 		econ_find_supply(econ, place, nid,
 				 econ_prezero_want(nid, econ_earned(econ, vma->vm_mm,
-								    ECON_WORK_ZERO)),
+								    ECON_WORK_ZERO),
+						   econ_weight(vma->vm_mm)),
 				 action);
 	go = econ_decide_for_mm(econ, action, region);
 	econ_count_touched(econ, place, region, go);
 	if (go)
 		econ_begin_use(econ, place, region);
 	if (!go && (action->supply == ECON_NO_BLOCK || action->supply == ECON_MADE_BLOCK))
-		econ_want_block(nid, econ_earned(econ, vma->vm_mm,
-						 ECON_WORK_COMPACT), action,
-				econ_effective_mode(econ) == ECON_ON);
+		econ_want_block(nid, econ, vma->vm_mm, action);
 	if (go && action->supply == ECON_ZEROED_BLOCK && !econ_acts(econ))
 		econ_prezero_suppose_taken(nid);
 	return go;
@@ -239,13 +238,17 @@ static struct folio *econ_take_zeroed(struct vm_area_struct *vma,
 {
 	struct econ_mm *econ;
 	struct econ_place place;
+	unsigned int weight;
 
 	if (econ_user_decided(vma))
 		return NULL;
 	econ = econ_begin_decision(vma, address, &place);
-	if (!econ || econ_end_decision(econ, false))
+	if (!econ)
 		return NULL;
-	return econ_prezero_take_block(econ_node_of(vma, address));
+	weight = econ_weight(vma->vm_mm);
+	if (econ_end_decision(econ, false))
+		return NULL;
+	return econ_prezero_take_block(econ_node_of(vma, address), weight);
 }
 
 /*
@@ -268,8 +271,7 @@ static void econ_lack_block(struct vm_area_struct *vma, unsigned long region, in
 	if (econ_user_decided(vma))
 		action.touched = ECON_REGION_PAGES;
 	action.page_ns = econ_page_ns(vma->vm_mm, nid);
-	econ_want_block(nid, econ_earned(econ, vma->vm_mm, ECON_WORK_COMPACT),
-			&action, econ_effective_mode(econ) == ECON_ON);
+	econ_want_block(nid, econ, vma->vm_mm, &action);
 	econ_end_decision(econ, true);
 }
 

@@ -94,6 +94,8 @@ enum econ_zeroed_count {
 	ECON_ZEROED_GIVEN_BACK,
 	/* faults that could use one when there was none */
 	ECON_ZEROED_MISSED,
+	/* faults that could use one, and left it to cgroups of a higher weight */
+	ECON_ZEROED_LEFT,
 	/* in mode observe */
 	ECON_ZEROED_WOULD_MAKE,
 	ECON_ZEROED_WOULD_HIT,
@@ -391,8 +393,8 @@ unsigned int econ_make_blocks(struct zone *zone, struct econ_block *blocks,
 
 /* ledger.c */
 
-void econ_want_block(int nid, u64 earned_ns, const struct econ_action *action,
-		     bool acts);
+void econ_want_block(int nid, struct econ_mm *econ, const struct mm_struct *mm,
+		     const struct econ_action *action);
 void econ_forget_ledgers(void);
 int econ_show_ledgers(char *buf);
 
@@ -411,11 +413,11 @@ extern atomic64_t econ_zeroed_counts[ECON_ZEROED_COUNTS];
 extern const char *const econ_zeroed_names[ECON_ZEROED_COUNTS];
 
 void econ_prezero_suppose_taken(int nid);
-struct folio *econ_prezero_take_block(int nid);
+struct folio *econ_prezero_take_block(int nid, unsigned int weight);
 
 /* prezero_demand.c */
 
-unsigned long econ_prezero_want(int nid, u64 earned_ns);
+unsigned long econ_prezero_want(int nid, u64 earned_ns, unsigned int weight);
 u64 econ_prezero_credit(void);
 
 /* prezero.c */
@@ -425,6 +427,17 @@ void econ_prezero_adjust_all(void);
 /* node.c */
 
 int econ_node_of(struct vm_area_struct *vma, unsigned long address);
+
+/* weight.c */
+
+#ifdef CONFIG_MEMCG
+unsigned int econ_weight(const struct mm_struct *mm);
+#else
+static inline unsigned int econ_weight(const struct mm_struct *mm)
+{
+	return ECON_MOST_WEIGHT;
+}
+#endif
 
 /* sysfs.c */
 

@@ -20,6 +20,8 @@
  * as its pages can be moved at once. After a failure it is thorough, like other work of
  * kcompactd. Zones from which no fault could take a huge page are left out.
  *
+ * Both, the loss and the credit below, are scaled by the weight of the program's cgroup.
+ *
  * The loss is only what a profile claims, and any user may write one. So an attempt is
  * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
  * time kcompactd may work 1 ns. No work is done for a process that may not run, as in a
@@ -150,15 +152,18 @@ static void econ_ask_kcompactd(int nid)
 /**
  * econ_want_block - account for a fault that lacks a block, or took the last one
  * @nid: node without a free block
- * @earned_ns: CPU time of the process since the last call
+ * @econ: profile of the mm of the fault
+ * @mm: the mm
  * @action: the action
- * @acts: whether to ask kcompactd, or only observe
  *
- * Context: a page fault; takes a spinlock, may wake kcompactd.
+ * Context: a page fault, RCU is locked; takes a spinlock and locks of run queues, may
+ * wake kcompactd.
  */
-void econ_want_block(int nid, u64 earned_ns, const struct econ_action *action,
-		     bool acts)
+void econ_want_block(int nid, struct econ_mm *econ, const struct mm_struct *mm,
+		     const struct econ_action *action)
 {
+	bool acts = econ_effective_mode(econ) == ECON_ON;
+	u64 earned_ns = econ_earned(econ, mm, ECON_WORK_COMPACT);
 	struct econ_node_ledger *ledger = &ledgers[nid];
 	struct econ_action with = *action;
 	struct econ_estimate it;
@@ -170,7 +175,8 @@ void econ_want_block(int nid, u64 earned_ns, const struct econ_action *action,
 		return;
 	if (action->supply != ECON_FREE_BLOCK)
 		atomic64_inc(&ledger->faults);
-	econ_ledger_deposit(ledger, it.benefit - it.cost, earned_ns / COMPACT_SHARE);
+	econ_ledger_deposit(ledger, econ_weighed(it.benefit - it.cost, econ_weight(mm)),
+			    earned_ns / COMPACT_SHARE);
 	if (!econ_wants_attempt(ledger, acts))
 		return;
 	if (acts)

@@ -14,6 +14,7 @@
 #define _MM_ECON_MODEL_H
 
 #include <linux/limits.h>
+#include <linux/math64.h>
 #include <linux/types.h>
 
 /* Pages of a region, the range of one huge page. */
@@ -198,6 +199,22 @@ static inline u64 econ_sum(u64 one, u64 other)
 static inline u64 econ_product(u64 cost, u64 number)
 {
 	return number && cost > U64_MAX / number ? U64_MAX : cost * number;
+}
+
+/* Weight of a program: a percentage of what it adds to a ledger and to credits. */
+#define ECON_MOST_WEIGHT	100
+
+/**
+ * econ_weighed - part of a number that a weight gives
+ * @number: the number
+ * @weight: the weight, at most ECON_MOST_WEIGHT
+ *
+ * Context: any.
+ * Return: the part, rounded down.
+ */
+static inline u64 econ_weighed(u64 number, unsigned int weight)
+{
+	return mul_u64_u64_div_u64(number, weight, ECON_MOST_WEIGHT);
 }
 
 /**

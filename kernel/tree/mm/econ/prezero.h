@@ -144,6 +144,7 @@ void econ_prezero_shrink_to(struct econ_prezero *prezero, unsigned long limit);
 /* prezero_demand.c */
 
 bool econ_prezero_pays_memory(const struct econ_prezero *prezero, unsigned long blocks);
+unsigned long econ_prezero_left(const struct econ_prezero *prezero, unsigned int weight);
 bool econ_prezero_has_work(struct econ_prezero *prezero);
 void econ_prezero_pay(struct econ_prezero *prezero);
 u64 econ_prezero_node_credit(struct econ_prezero *prezero);

@@ -19,6 +19,24 @@
 /* Half-life of the number of wanted blocks. */
 #define HALF_LIFE	(16 * HZ)
 
+/**
+ * econ_prezero_left - number of blocks that a program leaves to those of higher weight
+ * @prezero: blocks of a node
+ * @weight: weight of the program
+ *
+ * Context: the lock of @prezero is held.
+ * Return: what the weight lacks of the number that faults could have used recently, or of
+ * the limit; without weight, more than any number.
+ */
+unsigned long econ_prezero_left(const struct econ_prezero *prezero, unsigned int weight)
+{
+	lockdep_assert_held(&prezero->lock);
+	if (!weight)
+		return ULONG_MAX;
+	return econ_weighed(min(prezero->wanted, READ_ONCE(econ_zeroed_limit)),
+			    ECON_MOST_WEIGHT - weight);
+}
+
 static void econ_prezero_fade(struct econ_prezero *prezero)
 {
 	unsigned long lives = (jiffies - prezero->faded) / HALF_LIFE;
@@ -103,28 +121,35 @@ u64 econ_prezero_node_credit(struct econ_prezero *prezero)
  * econ_prezero_want - count a fault that could use a zeroed block
  * @nid: node of the block
  * @earned_ns: CPU time of its process to add to the credit
+ * @weight: weight of its program
  *
  * Context: a page fault; takes a spinlock.
- * Return: number of zeroed blocks that there are, or would be.
+ * Return: number of zeroed blocks that there are, or would be, and that it may take.
  */
-unsigned long econ_prezero_want(int nid, u64 earned_ns)
+unsigned long econ_prezero_want(int nid, u64 earned_ns, unsigned int weight)
 {
 	struct econ_prezero *prezero = econ_prezero_of_node(nid);
-	unsigned long stock;
+	unsigned long stock, left;
 
 	if (!prezero)
 		return 0;
 	scoped_guard(spinlock_irqsave, &prezero->lock) {
 		econ_prezero_fade(prezero);
 		econ_pot_add(&prezero->credit, earned_ns, ktime_get_ns());
-		prezero->wanted++;
+		/* Without weight it takes none. */
+		prezero->wanted += !!weight;
+		left = econ_prezero_left(prezero, weight);
 		stock = econ_prezero_stock(prezero);
 	}
 	if (!stock)
 		econ_prezero_count(ECON_ZEROED_MISSED);
+	if (stock && stock <= left) {
+		econ_prezero_count(ECON_ZEROED_LEFT);
+		econ_prezero_trace(prezero, ECON_ZEROED_LEFT);
+	}
 	if (wq_has_sleeper(&prezero->work) && econ_prezero_has_work(prezero))
 		wake_up(&prezero->work);
-	return stock;
+	return stock > left ? stock - left : 0;
 }
 
 /**

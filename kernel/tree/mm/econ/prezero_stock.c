@@ -27,6 +27,7 @@ const char *const econ_zeroed_names[ECON_ZEROED_COUNTS] = {
 	[ECON_ZEROED_PUT_BACK] = "put_back",
 	[ECON_ZEROED_GIVEN_BACK] = "given_back",
 	[ECON_ZEROED_MISSED] = "missed",
+	[ECON_ZEROED_LEFT] = "left",
 	[ECON_ZEROED_WOULD_MAKE] = "would_make",
 	[ECON_ZEROED_WOULD_HIT] = "would_hit",
 	[ECON_ZEROED_WOULD_SAVE_NS] = "would_save_ns",
@@ -230,11 +231,12 @@ void econ_prezero_suppose_taken(int nid)
 /**
  * econ_prezero_take_block - take a zeroed block for a fault
  * @nid: node of the block
+ * @weight: weight of the program
  *
  * Context: a page fault; takes a spinlock.
  * Return: the block, like that of vma_alloc_folio() except for its mark, or NULL.
  */
-struct folio *econ_prezero_take_block(int nid)
+struct folio *econ_prezero_take_block(int nid, unsigned int weight)
 {
 	struct econ_prezero *prezero = econ_prezero_of_node(nid);
 	struct folio *folio = NULL;
@@ -243,7 +245,8 @@ struct folio *econ_prezero_take_block(int nid)
 	if (!prezero || !READ_ONCE(prezero->kept))
 		return NULL;
 	scoped_guard(spinlock_irqsave, &prezero->lock)
-		while (!folio && zone--)
+		while (!folio && zone-- &&
+		       prezero->kept > econ_prezero_left(prezero, weight))
 			folio = econ_prezero_remove(prezero, zone, ECON_ZEROED_TAKEN);
 	if (folio)
 		econ_prezero_trace(prezero, ECON_ZEROED_TAKEN);

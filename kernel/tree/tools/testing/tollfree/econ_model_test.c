@@ -134,6 +134,15 @@ static void what_is_refused_may_be_explored(void)
 	EXPECT_EQ(econ_may_explore(&action, refused), false);
 }
 
+static void a_weight_gives_a_part(void)
+{
+	EXPECT_EQ(econ_weighed(1000, ECON_MOST_WEIGHT), 1000);
+	EXPECT_EQ(econ_weighed(1000, 0), 0);
+	EXPECT_EQ(econ_weighed(8, 50), 4);
+	EXPECT_EQ(econ_weighed(8, 99), 7);
+	EXPECT_EQ(econ_weighed(U64_MAX, ECON_MOST_WEIGHT), U64_MAX);
+}
+
 int main(void)
 {
 	RUN(each_case_is_decided_as_it_says);
@@ -142,5 +151,6 @@ int main(void)
 	RUN(prices_may_be_anything);
 	RUN(more_to_save_is_never_less_reason);
 	RUN(what_is_refused_may_be_explored);
+	RUN(a_weight_gives_a_part);
 	return tap_end();
 }

@@ -57,12 +57,12 @@ extern const struct test econ_rows_tests[], econ_rights_tests[], econ_control_te
 	econ_costs_tests[], econ_promote_tests[], econ_demote_tests[], econ_compact_tests[],
 	econ_zero_tests[], econ_zero_use_tests[], econ_scarce_tests[],
 	econ_explore_tests[], econ_stalls_tests[], econ_short_tests[], econ_use_tests[],
-	econ_nodes_tests[], econ_block_tests[];
+	econ_nodes_tests[], econ_block_tests[], econ_weight_tests[];
 extern const struct part econ_rows_parts[], econ_rights_parts[], econ_control_parts[],
 	econ_promote_parts[], econ_demote_parts[], econ_compact_parts[], econ_zero_parts[],
 	econ_zero_use_parts[], econ_scarce_parts[],
 	econ_explore_parts[], econ_stalls_parts[], econ_short_parts[], econ_use_parts[],
-	econ_nodes_parts[];
+	econ_nodes_parts[], econ_weight_parts[];
 
 /* econ_common.c: profiles, files, memory, and execution of this program. */
 extern char self[];
