@@ -148,7 +148,7 @@ def run(directory, options):
         # Reserve huge pages first: fragmented memory has few of them.
         POOL.write_text(str(int(POOL.read_text()) + options.size // HUGE))
     variants = {"page cache, populate": (model, "populate"), "page cache": (model, "plain")}
-    for name, mount in (("hugetlbfs", "pagesize=2M"), ("tmpfs, huge", "huge=always,size=90%"), ("tmpfs, small", "huge=never,size=90%")):
+    for name, mount in (("hugetlbfs", "pagesize=2M"), ("tmpfs, huge", "huge=always,size=90%"), ("tmpfs, 4 KiB", "huge=never,size=90%")):
         path = hold(directory, name, mount, model)
         if path is None:
             print(f"{name}: left out")
