@@ -18,6 +18,8 @@
 /* The first readable and writable mapping of 8 MiB. */
 #define FIRST		"mmap 0 23 3 "
 #define RICH		"50000000 512 100\n"
+/* Worth any attempt, on a slow host that emulates a kernel with all checks as well. */
+#define RICHEST		"900000000 512 100\n"
 #define POOR		"0 8 100\n"
 /* All pages are touched, and page walks cost nothing. */
 #define FILLED		"0 512 100\n"
@@ -117,6 +119,7 @@ void touch_unprofiled(bool is_advised);
 
 /* econ_compact.c */
 long ledgers(const char *number);
+int run_as_blocks_come(void);
 bool touch_heap_again(useconds_t pause);
 
 /* econ_zero.c: blocks that are zeroed ahead. */

@@ -19,8 +19,6 @@
 #define COSTLY		"9000000000000"
 #define COST		SYSFS "costs/move_page"
 #define MAKE		SYSFS "make_in_faults"
-/* 16 regions of one mapping. */
-#define REGIONS_16	"mmap 0 25 3 0 0x2200000 "
 
 /* Return: MiB of huge pages that a program gets where no block is free. */
 static int huge_of(const char *rows)
@@ -92,7 +90,7 @@ static void check_that_kcompactd_makes_blocks(void)
 	CHECK(write_text(COST, CHEAP));
 	hold_more();
 	fill_lists_of_cpus();
-	huge = run(REGIONS_16 RICH, "touch_as_blocks_come");
+	huge = run_as_blocks_come();
 	moved = ledgers("pages_moved ") - moved;
 	blocks = ledgers("blocks_made ") - blocks;
 	failed = ledgers("blocks_failed ") - failed;
