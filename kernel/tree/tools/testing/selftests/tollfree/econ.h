@@ -127,6 +127,8 @@ int touch_each_of_8(void);
 long zeroed(const char *what);
 long wait_for_blocks(long blocks, int seconds);
 void want_many(void);
+void free_more_blocks(void);
+void print_stock(void);
 bool stock_up(long blocks);
 bool takes_all(const char *rows, const char *part);
 bool limit_to(const char *blocks);

@@ -62,7 +62,7 @@ long ledgers(const char *number)
 
 #define REGIONS		16
 
-/* Timeout for a block that is not asked for, in seconds. */
+/* Timeout for a block that nobody asks for, or that costs too much, in seconds. */
 #define MOST_WAIT	8
 #define MOST_NODES	8
 
@@ -142,9 +142,8 @@ static void pay_and_wait(double ran)
 {
 	time_t begin = now();
 
-	while (seconds_of(CLOCK_PROCESS_CPUTIME_ID) < COMPACT_SHARE * (kcompactd_ran() - ran))
-		;
-	while (!has_free_block() && now() < begin + MOST_WAIT)
+	while ((seconds_of(CLOCK_PROCESS_CPUTIME_ID) < COMPACT_SHARE * (kcompactd_ran() - ran) ||
+		!has_free_block()) && now() < begin + MOST_WAIT)
 		;
 }
 

@@ -2,6 +2,7 @@
 /* Tests of the weights of memory cgroups, which share work in the background. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -22,6 +23,8 @@
 /* More than a credit can hold: no block is zeroed, and none that is not zeroed pays. */
 #define TOO_MUCH	"2000000000"
 
+static cpu_set_t cpus;
+
 /* Return: MiB of huge pages. */
 static int touch_in_group(void)
 {
@@ -37,9 +40,11 @@ static int touch_in_group(void)
 	return huge_in(memory);
 }
 
-/* The process of a test joins the lower one. */
+/* The process of a test joins the lower one, and uses the memory of one node. */
 static bool begin_groups(void)
 {
+	CHECK(!sched_getaffinity(0, sizeof(cpus), &cpus));
+	stay_on(0);
 	mkdir(GROUP, 0755);
 	CHECK(!mount("none", GROUP, "cgroup2", 0, NULL) || errno == EBUSY);
 	write_text(GROUP "/cgroup.subtree_control", "+memory");
@@ -58,6 +63,7 @@ static void end_groups(void)
 	rmdir(UPPER);
 	umount(GROUP);
 	rmdir(GROUP);
+	CHECK(!sched_setaffinity(0, sizeof(cpus), &cpus));
 }
 
 static bool weigh(const char *upper, const char *lower)
@@ -87,6 +93,18 @@ static struct kept clearing[] = {
 	{ .path = SYSFS "costs/clear_huge" },
 };
 
+/* Other nodes may keep blocks that earlier tests wanted, and that nobody takes. */
+static void fill_stock(void)
+{
+	long blocks;
+
+	want_many();
+	do {
+		blocks = zeroed("blocks");
+		sleep(1);
+	} while (zeroed("blocks") != blocks);
+}
+
 /* Of as many zeroed blocks as regions. Memory pressure may have taken some of them. */
 static bool takes_only(int blocks)
 {
@@ -95,8 +113,7 @@ static bool takes_only(int blocks)
 		int huge;
 
 		put_back(clearing, ARRAY_SIZE(clearing));
-		if (!stock_up(REGIONS))
-			return false;
+		fill_stock();
 		CHECK(write_text(clearing[0].path, TOO_MUCH));
 		taken = zeroed("taken");
 		left = zeroed("left");

@@ -32,15 +32,17 @@ static void what_is_kept_is_available(void)
 	/* Earlier tests may have left too few free blocks. */
 	for (int i = 0; i < 12 && !is_kept; i++) {
 		if (i)
-			write_text("/proc/sys/vm/compact_memory", "1");
+			free_more_blocks();
 		limit_to("0");
 		want_many();
 		before = memory_of("MemAvailable:");
 		limit_to("32");
 		/* Without a process that frees blocks, which per-CPU lists keep for a while. */
-		is_kept = wait_for_blocks(32, 5) == 32;
+		/* And more on other nodes, if earlier tests wanted some there. */
+		is_kept = wait_for_blocks(32, 5) >= 32;
 	}
-	CHECK(is_kept);
+	if (!CHECK(is_kept))
+		print_stock();
 	CHECK(memory_of("MemAvailable:") > before - 32);
 	all_are_accounted_for();
 }
