@@ -167,7 +167,7 @@ static bool adds(int weight)
 		if (!CHECK(lost_ns <= REGIONS * MOST_NS * weight / 100))
 			return false;
 		if (faults && lost_ns >= faults * LEAST_NS * weight / 100 &&
-		    (credit_ns > 0) == (weight > 0))
+		    !credit_ns == !weight)
 			return true;
 		ksft_print_msg("%ld faults, %ld ns lost, credit %ld ns\n", faults, lost_ns,
 			       credit_ns);
