@@ -20,13 +20,13 @@
  * as its pages can be moved at once. After a failure it is thorough, like other work of
  * kcompactd. Zones from which no fault could take a huge page are left out.
  *
- * Both, the loss and the credit below, are scaled by the weight of the program's cgroup.
- *
  * The loss is only what a profile claims, and any user may write one. So an attempt is
  * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
  * time kcompactd may work 1 ns. No work is done for a process that may not run, as in a
  * cgroup with a cpu.max. (Linux cannot charge the time of a kernel thread to the cgroup
  * of another task: bandwidth is taken from the run queue of the running task.)
+ *
+ * The loss and the credit are scaled by the weight of the memory cgroup (weight.c).
  *
  * Requests of stock code to kcompactd are done as without econ, and paid by no ledger.
  */
@@ -166,6 +166,7 @@ void econ_want_block(int nid, struct econ_mm *econ, const struct mm_struct *mm,
 	u64 earned_ns = econ_earned(econ, mm, ECON_WORK_COMPACT);
 	struct econ_node_ledger *ledger = &ledgers[nid];
 	struct econ_action with = *action;
+	unsigned int weight = econ_weight(mm);
 	struct econ_estimate it;
 
 	with.supply = ECON_FREE_BLOCK;
@@ -175,8 +176,8 @@ void econ_want_block(int nid, struct econ_mm *econ, const struct mm_struct *mm,
 		return;
 	if (action->supply != ECON_FREE_BLOCK)
 		atomic64_inc(&ledger->faults);
-	econ_ledger_deposit(ledger, econ_weighed(it.benefit - it.cost, econ_weight(mm)),
-			    earned_ns / COMPACT_SHARE);
+	econ_ledger_deposit(ledger, econ_weighed(it.benefit - it.cost, weight),
+			    econ_weighed(earned_ns, weight) / COMPACT_SHARE);
 	if (!econ_wants_attempt(ledger, acts))
 		return;
 	if (acts)

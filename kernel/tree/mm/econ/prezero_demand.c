@@ -135,7 +135,8 @@ unsigned long econ_prezero_want(int nid, u64 earned_ns, unsigned int weight)
 		return 0;
 	scoped_guard(spinlock_irqsave, &prezero->lock) {
 		econ_prezero_fade(prezero);
-		econ_pot_add(&prezero->credit, earned_ns, ktime_get_ns());
+		econ_pot_add(&prezero->credit, econ_weighed(earned_ns, weight),
+			     ktime_get_ns());
 		/* Without weight it takes none. */
 		prezero->wanted += !!weight;
 		left = econ_prezero_left(prezero, weight);

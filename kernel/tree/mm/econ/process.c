@@ -202,7 +202,7 @@ u64 econ_age(struct econ_mm *econ, const struct mm_struct *mm)
  * process earns nothing.
  *
  * Context: a page fault, RCU is locked; takes locks of run queues.
- * Return: nanoseconds, scaled by the weight of its memory cgroup.
+ * Return: nanoseconds.
  */
 u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 		enum econ_work work)
@@ -215,7 +215,7 @@ u64 econ_earned(struct econ_mm *econ, const struct mm_struct *mm,
 	before = READ_ONCE(econ->earned_ns[work]);
 	if (ran <= before || cmpxchg64(&econ->earned_ns[work], before, ran) != before)
 		return 0;
-	return econ_weighed(ran - before, econ_weight(mm));
+	return ran - before;
 }
 
 static struct econ_mm *econ_mm_create(struct econ_holder *holder, bool is_counted)
