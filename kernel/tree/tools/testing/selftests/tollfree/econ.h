@@ -18,6 +18,9 @@
 /* The first readable and writable mapping of 8 MiB. */
 #define FIRST		"mmap 0 23 3 "
 #define RICH		"50000000 512 100\n"
+/* Smallest and largest loss of a fault without a block in such a region. */
+#define LEAST_NS	45000000L
+#define MOST_NS		52000000L
 /* Worth any attempt, on a slow host that emulates a kernel with all checks as well. */
 #define RICHEST		"900000000 512 100\n"
 #define POOR		"0 8 100\n"
@@ -86,6 +89,12 @@ void touch(char *memory, size_t size);
 int run_path(const char *path, const char *rows, const char *part, uid_t uid);
 int run(const char *rows, const char *part);
 double children_ran(void);
+pid_t thread_of(const char *name);
+void mount_groups(const char *directory);
+void unmount_groups(const char *directory);
+#define NR_COSTS_OF_BLOCKS	2
+extern struct kept costs_of_blocks[NR_COSTS_OF_BLOCKS];
+bool let_blocks_cost(const char *compact_block, const char *move_page);
 time_t now(void);
 
 /* econ_rows.c */

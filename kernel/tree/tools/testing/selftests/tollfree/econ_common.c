@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,4 +191,48 @@ long memory_of(const char *name)
 	read_from("/proc/meminfo", text, sizeof(text));
 	at = strstr(text, name);
 	return at ? atol(at + strlen(name)) >> 10 : -1;
+}
+
+/* The process ID of a kernel thread, or 0. */
+pid_t thread_of(const char *name)
+{
+	char path[64], text[64];
+
+	for (pid_t pid = 2; pid < 1000; pid++) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		read_from(path, text, sizeof(text));
+		text[strcspn(text, "\n")] = '\0';
+		if (!strcmp(text, name))
+			return pid;
+	}
+	return 0;
+}
+
+/* Mount the memory cgroups, as version 2, in a new directory. */
+void mount_groups(const char *directory)
+{
+	char path[PATH_MAX];
+
+	mkdir(directory, 0755);
+	CHECK(!mount("none", directory, "cgroup2", 0, NULL) || errno == EBUSY);
+	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", directory);
+	write_text(path, "+memory");
+}
+
+void unmount_groups(const char *directory)
+{
+	umount(directory);
+	rmdir(directory);
+}
+
+/* Costs of a block by compaction of a zone, and by moving pages that are known. */
+struct kept costs_of_blocks[NR_COSTS_OF_BLOCKS] = {
+	{ .path = SYSFS "costs/compact_block" },
+	{ .path = SYSFS "costs/move_page" },
+};
+
+bool let_blocks_cost(const char *compact_block, const char *move_page)
+{
+	return write_text(costs_of_blocks[0].path, compact_block) &&
+	       write_text(costs_of_blocks[1].path, move_page);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Tests of the ledger, which pays for compaction. */
 #define _GNU_SOURCE
-#include <ctype.h>
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,24 +75,18 @@ static double seconds_of(clockid_t clock)
 /* Clocks of the CPU times of kcompactd, of all nodes. Return: their number. */
 static int find_kcompactd(clockid_t *clocks)
 {
-	DIR *processes = opendir("/proc");
-	struct dirent *process;
-	int found = 0;
+	int nr;
 
-	while (processes && (process = readdir(processes))) {
-		char path[300], name[32];
+	for (nr = 0; nr < MOST_NODES; nr++) {
+		char name[16];
+		pid_t pid;
 
-		snprintf(path, sizeof(path), "/proc/%s/comm", process->d_name);
-		if (!isdigit(process->d_name[0]) || access(path, R_OK))
-			continue;
-		read_from(path, name, sizeof(name));
-		if (!strncmp(name, "kcompactd", 9) && found < MOST_NODES &&
-		    !clock_getcpuclockid(atoi(process->d_name), &clocks[found]))
-			found++;
+		snprintf(name, sizeof(name), "kcompactd%d", nr);
+		pid = thread_of(name);
+		if (!pid || clock_getcpuclockid(pid, &clocks[nr]))
+			break;
 	}
-	if (processes)
-		closedir(processes);
-	return found;
+	return nr;
 }
 
 /* CPU time of kcompactd, of all nodes, in seconds. */
@@ -178,10 +170,8 @@ int run_as_blocks_come(void)
 	return run("mmap 0 25 3 0 0x2200000 " RICHEST, "touch_as_blocks_come");
 }
 
-/* Cost of an attempt, and smallest and largest loss of a fault. */
+/* Cost of an attempt. */
 #define ATTEMPT_NS	3300000L
-#define LEAST_NS	45000000L
-#define MOST_NS		52000000L
 /* Half-life of losses, in seconds. */
 #define HALF_LIFE	17
 
@@ -206,17 +196,6 @@ static struct ledger ledger_now(void)
 
 /* A block with known pages in its way costs at least an attempt as well. */
 #define LEAST_MOVE	"206250"
-
-static struct kept costs_of_blocks[] = {
-	{ .path = SYSFS "costs/compact_block" },
-	{ .path = SYSFS "costs/move_page" },
-};
-
-static bool let_blocks_cost(const char *compact_block, const char *move_page)
-{
-	return write_text(costs_of_blocks[0].path, compact_block) &&
-	       write_text(costs_of_blocks[1].path, move_page);
-}
 
 /* At least this number of attempts was paid. Each fault added once. */
 static void check_that_it_is_paid(struct ledger before, long attempts)
@@ -347,7 +326,7 @@ static void check_that_the_next_is_made_ahead(void)
 
 static void what_is_refused_pays_for_compaction(void)
 {
-	keep(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
+	keep(costs_of_blocks, NR_COSTS_OF_BLOCKS);
 	CHECK(let_blocks_cost("3300000", LEAST_MOVE));
 	CHECK(write_text(THP "defrag", "madvise"));
 	if (CHECK(hold_memory())) {
@@ -359,7 +338,7 @@ static void what_is_refused_pays_for_compaction(void)
 		check_that_the_next_is_made_ahead();
 	}
 	CHECK(let_go());
-	put_back(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
+	put_back(costs_of_blocks, NR_COSTS_OF_BLOCKS);
 }
 
 /*
@@ -372,7 +351,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 	long attempts, faults, moved;
 	double credit, ran;
 
-	keep(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
+	keep(costs_of_blocks, NR_COSTS_OF_BLOCKS);
 	CHECK(let_blocks_cost("9000000000000", "9000000000000"));
 	if (CHECK(hold_memory())) {
 		faults = ledgers("faults ");
@@ -405,7 +384,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 		CHECK(5 * (attempts - nodes + moved / 512.0) <= credit + ran / COMPACT_SHARE);
 	}
 	CHECK(let_go());
-	put_back(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
+	put_back(costs_of_blocks, NR_COSTS_OF_BLOCKS);
 }
 
 const struct test econ_compact_tests[] = {

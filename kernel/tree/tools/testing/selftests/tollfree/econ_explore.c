@@ -125,8 +125,7 @@ static void kcompactd_is_asked_nevertheless(void)
 	time_t begin;
 
 	CHECK(write_text(SYSFS "costs/samples", "0"));
-	CHECK(write_text(SYSFS "costs/compact_block", "9000000000000"));
-	CHECK(write_text(SYSFS "costs/move_page", "9000000000000"));
+	CHECK(let_blocks_cost("9000000000000", "9000000000000"));
 	if (CHECK(hold_memory())) {
 		CHECK(write_text(SYSFS "costs/frozen", "0"));
 		begin = now();

@@ -83,21 +83,6 @@ static int wait_on_second_node(void)
 	return huge_in(memory);
 }
 
-/* The process ID of a kernel thread, or 0. */
-static pid_t thread_of(const char *name)
-{
-	char path[64], text[64];
-
-	for (pid_t pid = 2; pid < 1000; pid++) {
-		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		read_from(path, text, sizeof(text));
-		text[strcspn(text, "\n")] = '\0';
-		if (!strcmp(text, name))
-			return pid;
-	}
-	return 0;
-}
-
 static void policies_are_obeyed(void)
 {
 	long taken;
@@ -163,10 +148,9 @@ static void bound_memory_is_judged_on_its_node(void)
 		return;
 	}
 	keep(kept, ARRAY_SIZE(kept));
-	CHECK(write_text(kept[0].path, "9000000000000"));
+	CHECK(let_blocks_cost("9000000000000", "9000000000000"));
 	CHECK(write_text(kept[1].path, "10"));
 	CHECK(write_text(kept[2].path, "100000"));
-	CHECK(write_text(kept[3].path, "9000000000000"));
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
 	CHECK(khugepaged && !sched_getaffinity(khugepaged, sizeof(all), &all) &&

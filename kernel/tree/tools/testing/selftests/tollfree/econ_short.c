@@ -35,9 +35,7 @@ static void check_group(const char *limit, long huge)
 
 static void memory_costs_in_a_full_group(void)
 {
-	mkdir(GROUP, 0755);
-	CHECK(!mount("none", GROUP, "cgroup2", 0, NULL) || errno == EBUSY);
-	write_text(GROUP "/cgroup.subtree_control", "+memory");
+	mount_groups(GROUP);
 	mkdir(GROUP "/small", 0755);
 	if (!access(GROUP "/small/memory.max", W_OK)) {
 		check_group("64M", 8);
@@ -46,8 +44,7 @@ static void memory_costs_in_a_full_group(void)
 		lacks = "no groups";
 	}
 	rmdir(GROUP "/small");
-	umount(GROUP);
-	rmdir(GROUP);
+	unmount_groups(GROUP);
 }
 
 /* Return: a field of node 0, in MiB; -1 if there is none. */

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,9 +16,6 @@
 #define ZEROED		SYSFS "zeroed_blocks/"
 #define REGIONS		8
 #define ROWS		"mmap 0 24 3 0 0x1000000 " RICH
-/* Benefit of a block in a region of these rows, less its cost. */
-#define LEAST_NS	45000000L
-#define MOST_NS		52000000L
 /* More than a credit can hold: no block is zeroed, and none that is not zeroed pays. */
 #define TOO_MUCH	"2000000000"
 
@@ -45,9 +41,7 @@ static bool begin_groups(void)
 {
 	CHECK(!sched_getaffinity(0, sizeof(cpus), &cpus));
 	stay_on(0);
-	mkdir(GROUP, 0755);
-	CHECK(!mount("none", GROUP, "cgroup2", 0, NULL) || errno == EBUSY);
-	write_text(GROUP "/cgroup.subtree_control", "+memory");
+	mount_groups(GROUP);
 	mkdir(UPPER, 0755);
 	write_text(UPPER "/cgroup.subtree_control", "+memory");
 	mkdir(LOWER, 0755);
@@ -61,8 +55,7 @@ static void end_groups(void)
 {
 	rmdir(LOWER);
 	rmdir(UPPER);
-	umount(GROUP);
-	rmdir(GROUP);
+	unmount_groups(GROUP);
 	CHECK(!sched_setaffinity(0, sizeof(cpus), &cpus));
 }
 
@@ -143,11 +136,6 @@ static void zeroed_blocks_are_left_to_higher_weights(void)
 	end_groups();
 }
 
-static struct kept costs_of_blocks[] = {
-	{ .path = SYSFS "costs/compact_block" },
-	{ .path = SYSFS "costs/move_page" },
-};
-
 /*
  * Losses that are added to an empty ledger, without those of regions that found a block. They
  * are halved in between at times. Nothing is paid.
@@ -178,9 +166,8 @@ static bool adds(int weight)
 static void losses_and_credit_are_weighed(void)
 {
 	if (begin_groups()) {
-		keep(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
-		for (size_t i = 0; i < ARRAY_SIZE(costs_of_blocks); i++)
-			CHECK(write_text(costs_of_blocks[i].path, "9000000000000"));
+		keep(costs_of_blocks, NR_COSTS_OF_BLOCKS);
+		CHECK(let_blocks_cost("9000000000000", "9000000000000"));
 		CHECK(write_text(THP "defrag", "madvise"));
 		if (CHECK(hold_memory())) {
 			CHECK(weigh("100", "100") && adds(100));
@@ -188,7 +175,7 @@ static void losses_and_credit_are_weighed(void)
 			CHECK(weigh("100", "0") && adds(0));
 		}
 		CHECK(let_go());
-		put_back(costs_of_blocks, ARRAY_SIZE(costs_of_blocks));
+		put_back(costs_of_blocks, NR_COSTS_OF_BLOCKS);
 	}
 	end_groups();
 }

@@ -161,9 +161,7 @@ static void what_a_group_may_not_have_is_put_back(void)
 {
 	long back = zeroed("put_back");
 
-	mkdir(GROUP, 0755);
-	CHECK(!mount("none", GROUP, "cgroup2", 0, NULL) || errno == EBUSY);
-	write_text(GROUP "/cgroup.subtree_control", "+memory");
+	mount_groups(GROUP);
 	mkdir(GROUP "/small", 0755);
 	if (write_text(GROUP "/small/memory.max", "1M")) {
 		limit_to("8");
@@ -175,8 +173,7 @@ static void what_a_group_may_not_have_is_put_back(void)
 		lacks = "no groups";
 	}
 	rmdir(GROUP "/small");
-	umount(GROUP);
-	rmdir(GROUP);
+	unmount_groups(GROUP);
 }
 
 /* A kept block in /proc/kpageflags: without an owner. */
