@@ -213,6 +213,18 @@ static inline bool econ_may_demote(struct folio *folio, bool *stays)
 }
 
 /**
+ * econ_pays_compaction - whether the ledger of a node pays for a run of kcompactd
+ * @it: state of the run
+ *
+ * Context: kcompactd.
+ * Return: true if it does: then the run is neither deferred nor defers others.
+ */
+static inline bool econ_pays_compaction(const struct econ_compaction *it)
+{
+	return it->is_ours;
+}
+
+/**
  * econ_pool_flushed - account for the flush of a pool
  * @watch: argument of econ_watch_begin()
  * @cpus: number of CPUs that were interrupted
@@ -293,6 +305,11 @@ static inline gfp_t econ_compaction_begin(struct econ_compaction *it,
 					  pg_data_t *pgdat, gfp_t gfp)
 {
 	return gfp;
+}
+
+static inline bool econ_pays_compaction(const struct econ_compaction *it)
+{
+	return false;
 }
 
 static inline bool econ_may_compact(struct econ_compaction *it,

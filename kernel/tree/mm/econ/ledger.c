@@ -17,8 +17,13 @@
  * block has. Allocations of single pages take the smallest free pieces, which are in all
  * blocks, so that each block is cheaper now than it will be. Else an attempt is the
  * compaction of one zone, as in a fault: only blocks of movable pages, and each only as far
- * as its pages can be moved at once. After a failure it is thorough, like other work of
- * kcompactd. Zones from which no fault could take a huge page are left out.
+ * as its pages can be moved at once. After a failure it is thorough: all blocks of the zone,
+ * those that compaction marked to be skipped as well. Zones from which no fault could take a
+ * huge page are left out.
+ *
+ * Compaction is not deferred after failures, as stock code defers it, and failures defer no
+ * stock code: the ledger limits attempts already, and a zone where compaction fails can
+ * still have blocks whose pages are known.
  *
  * The loss is only what a profile claims, and any user may write one. So an attempt is
  * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
@@ -327,7 +332,10 @@ static bool econ_may_try(struct econ_compaction *it, struct compact_control *cc,
 	if (it->is_over || !econ_has_room(zone) || econ_try_blocks(it, zone) ||
 	    !econ_pays_for_zone(it))
 		return false;
-	if (!ledgers[it->nid].is_thorough) {
+	if (ledgers[it->nid].is_thorough) {
+		cc->ignore_skip_hint = true;
+		cc->whole_zone = true;
+	} else {
 		cc->mode = MIGRATE_ASYNC;
 		cc->direct_compaction = true;
 	}

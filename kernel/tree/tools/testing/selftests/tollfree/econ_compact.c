@@ -288,10 +288,7 @@ static void check_that_the_poor_wake_nobody(void)
 	CHECK(stat_of("compact", "asked") == asked);
 }
 
-/*
- * kcompactd skips a zone up to 63 times after a failure, and the
- * block that it makes may be gone before a fault comes.
- */
+/* The block that kcompactd makes may be gone before a fault comes. */
 static void check_that_the_rich_get_a_block(void)
 {
 	struct ledger before = ledger_now();
@@ -338,6 +335,50 @@ static void what_is_refused_pays_for_compaction(void)
 		check_that_the_next_is_made_ahead();
 	}
 	CHECK(let_go());
+	put_back(costs_of_blocks, NR_COSTS_OF_BLOCKS);
+}
+
+/* Attempts to compact a zone in which no page may be moved. */
+static void fail_to_compact(int attempts)
+{
+	long failed = ledgers("blocks_failed ");
+	time_t begin = now();
+
+	do {
+		/* The ledger owes nothing for the last one. */
+		CHECK(write_text(SYSFS "mode", "off") && write_text(SYSFS "mode", "on"));
+		lose();
+		usleep(10000);
+	} while (ledgers("blocks_failed ") < failed + attempts && now() < begin + PATIENCE);
+	CHECK(ledgers("blocks_failed ") >= failed + attempts);
+}
+
+/*
+ * As many failures as stock code needs to skip a zone 63 times, and all its blocks are marked
+ * to be skipped then. If its pages can be moved, blocks are made nevertheless.
+ */
+static void failures_do_not_stop_compaction(void)
+{
+	static struct kept unevictable[] = {
+		{ .path = "/proc/sys/vm/compact_unevictable_allowed" },
+	};
+	int huge;
+
+	keep(costs_of_blocks, NR_COSTS_OF_BLOCKS);
+	keep(unevictable, ARRAY_SIZE(unevictable));
+	CHECK(let_blocks_cost("1000", "2"));
+	CHECK(write_text(THP "defrag", "madvise"));
+	if (CHECK(hold_memory()) && hold_locked()) {
+		CHECK(write_text(unevictable[0].path, "0"));
+		fail_to_compact(8);
+		CHECK(write_text(unevictable[0].path, "1"));
+		hold_more();
+		huge = run_as_blocks_come();
+		ksft_print_msg("%d of %d regions were huge at once\n", huge, REGIONS);
+		CHECK(huge >= REGIONS * 3 / 4 && huge <= REGIONS);
+	}
+	CHECK(let_go());
+	put_back(unevictable, ARRAY_SIZE(unevictable));
 	put_back(costs_of_blocks, NR_COSTS_OF_BLOCKS);
 }
 
@@ -389,6 +430,7 @@ static void a_hostile_profile_buys_little_compaction(void)
 
 const struct test econ_compact_tests[] = {
 	TEST(what_is_refused_pays_for_compaction),
+	TEST(failures_do_not_stop_compaction),
 	TEST(a_hostile_profile_buys_little_compaction),
 	{}
 };

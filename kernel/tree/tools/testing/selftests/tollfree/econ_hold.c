@@ -30,9 +30,20 @@ static struct {
 	size_t size;
 } broken_up;
 
-/* Fill memory with 4 KiB pages, and free all but the first one of each piece. */
+static bool prefer_node(int node)
+{
+	unsigned long nodes = 1UL << node;
+
+	return !syscall(SYS_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes));
+}
+
+/*
+ * Fill memory with 4 KiB pages, a block of each node in turn, and free all but the first one of
+ * each piece. So each part of the memory has as many blocks of one node as of another.
+ */
 bool break_up(size_t piece)
 {
+	int nodes = access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
 	struct sysinfo about;
 	size_t size, leave, at;
 	char *memory;
@@ -48,8 +59,12 @@ bool break_up(size_t piece)
 	for (at = 0; at < size; at += MIB) {
 		if (sysinfo(&about) || about.freeram * about.mem_unit < leave)
 			break;
+		if (nodes > 1 && !prefer_node(at / REGION % nodes))
+			return false;
 		touch(memory + at, MIB);
 	}
+	if (nodes > 1 && syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0))
+		return false;
 	for (size = at, at = 0; at < size; at += piece)
 		if (madvise(memory + at + PAGE, piece - PAGE, MADV_DONTNEED))
 			return false;
@@ -151,13 +166,11 @@ static void hold(int ask, int answer)
 /* Take all blocks of a node, and more on request: other tasks free some. */
 static void take_node(int node, int ask, int answer)
 {
-	unsigned long nodes = 1UL << node;
 	int cpus = get_nprocs();
 	char c = 0;
 
 	write_text(LEDGER, "off");
-	if (syscall(SYS_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes)) ||
-	    !begin_to_soak())
+	if (!prefer_node(node) || !begin_to_soak())
 		_exit(1);
 	do {
 		/* Per-CPU lists keep some freed blocks. */
