@@ -128,7 +128,7 @@ void touch_unprofiled(bool is_advised);
 
 /* econ_compact.c */
 long ledgers(const char *number);
-int run_as_blocks_come(void);
+void check_that_blocks_come(void);
 bool touch_heap_again(useconds_t pause);
 
 /* econ_zero.c: blocks that are zeroed ahead. */
