@@ -23,7 +23,7 @@
  *
  * Compaction is not deferred after failures, as stock code defers it, and failures defer no
  * stock code: the ledger limits attempts already, and a zone where compaction fails can
- * still have blocks whose pages are known.
+ * still have blocks with known pages in their way.
  *
  * The loss is only what a profile claims, and any user may write one. So an attempt is
  * also paid from the CPU time of processes that lacked a block: for each 8 ns of their
