@@ -126,6 +126,10 @@ char *map_on(size_t size, int node);
 /* econ_stalls.c */
 void touch_unprofiled(bool is_advised);
 
+/* econ_costs.c */
+bool is_measured(const char *cost);
+void check_that_it_is_measured(const char *cost);
+
 /* econ_compact.c */
 long ledgers(const char *number);
 void check_that_blocks_come(void);

@@ -143,6 +143,24 @@ static void blocks_are_made_by_moving_few_pages(void)
 	end_to_hold();
 }
 
+/* By the blocks that faults make, as the time of a page. The other costs stay. */
+static void moved_pages_have_a_measured_cost(void)
+{
+	time_t begin = now();
+
+	if (begin_to_hold()) {
+		CHECK(write_text(COST, "1"));
+		CHECK(write_text(SYSFS "costs/samples", "0"));
+		CHECK(write_text(SYSFS "costs/frozen",
+				 "fault huge_fault clear_page clear_huge compact_block collapse split reclaim_page flush read_again"));
+		while (!is_measured("move_page") && now() < begin + PATIENCE)
+			huge_of(FIRST "0 0x800000 " RICH);
+		CHECK(write_text(SYSFS "costs/frozen", "1"));
+		check_that_it_is_measured("move_page");
+	}
+	end_to_hold();
+}
+
 /* Not even if the pieces of these blocks were freed last. */
 static void blocks_with_pinned_pages_are_not_chosen(void)
 {
@@ -172,6 +190,7 @@ static void locked_pages_are_not_moved(void)
 
 const struct test econ_block_tests[] = {
 	TEST(blocks_are_made_by_moving_few_pages),
+	TEST(moved_pages_have_a_measured_cost),
 	TEST(blocks_with_pinned_pages_are_not_chosen),
 	TEST(locked_pages_are_not_moved),
 	{}

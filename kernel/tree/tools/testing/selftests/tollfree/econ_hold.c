@@ -77,10 +77,11 @@ bool break_up(size_t piece)
 static bool pin(void)
 {
 	size_t begin = broken_up.size / 3 * 2 & ~(REGION - 1);
+	/* The last region may be a part of one. */
+	size_t pages = (broken_up.size - begin + REGION - 1) / REGION;
 	int pipes[2];
 
-	if (pipe2(pipes, O_CLOEXEC) ||
-	    fcntl(pipes[1], F_SETPIPE_SZ, (broken_up.size - begin) / REGION * PAGE) < 0)
+	if (pipe2(pipes, O_CLOEXEC) || fcntl(pipes[1], F_SETPIPE_SZ, pages * PAGE) < 0)
 		return false;
 	for (size_t at = begin; at < broken_up.size; at += REGION) {
 		struct iovec page = { .iov_base = broken_up.memory + at, .iov_len = PAGE };
