@@ -58,7 +58,7 @@ long ledgers(const char *number)
 	return sum;
 }
 
-#define REGIONS		8
+#define REGIONS		12
 
 /* Timeout for a block that nobody asks for, or that costs too much, in seconds. */
 #define MOST_WAIT	8
@@ -165,7 +165,7 @@ void check_that_blocks_come(void)
 	int huge;
 
 	CHECK(write_text(SYSFS "mode", "off") && write_text(SYSFS "mode", "on"));
-	huge = run("mmap 0 24 3 0 0x1200000 " RICHEST, "touch_as_blocks_come");
+	huge = run("mmap 0 24 3 0 0x1a00000 " RICHEST, "touch_as_blocks_come");
 	ksft_print_msg("%d of %d regions were huge at once\n", huge, REGIONS);
 	CHECK(huge >= REGIONS * 3 / 4 && huge <= REGIONS);
 }
