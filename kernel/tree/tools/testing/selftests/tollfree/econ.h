@@ -106,6 +106,9 @@ int touch_8(void);
 void keep_costs(void);
 void put_back_costs(void);
 long faults_of(const char *kind);
+bool freeze_all_but(const char *cost);
+bool is_measured(const char *cost);
+void check_that_it_is_measured(const char *cost);
 
 /* econ_hold.c: another process takes all free blocks. */
 bool break_up(size_t piece);
@@ -125,10 +128,6 @@ char *map_on(size_t size, int node);
 
 /* econ_stalls.c */
 void touch_unprofiled(bool is_advised);
-
-/* econ_costs.c */
-bool is_measured(const char *cost);
-void check_that_it_is_measured(const char *cost);
 
 /* econ_compact.c */
 long ledgers(const char *number);

@@ -151,8 +151,7 @@ static void moved_pages_have_a_measured_cost(void)
 	if (begin_to_hold()) {
 		CHECK(write_text(COST, "1"));
 		CHECK(write_text(SYSFS "costs/samples", "0"));
-		CHECK(write_text(SYSFS "costs/frozen",
-				 "fault huge_fault clear_page clear_huge compact_block collapse split reclaim_page flush read_again"));
+		freeze_all_but("move_page");
 		while (!is_measured("move_page") && now() < begin + PATIENCE)
 			huge_of(FIRST "0 0x800000 " RICH);
 		CHECK(write_text(SYSFS "costs/frozen", "1"));

@@ -39,6 +39,22 @@ void put_back_costs(void)
 	put_back(prices, ARRAY_SIZE(prices));
 }
 
+/* Only this cost is measured. */
+bool freeze_all_but(const char *cost)
+{
+	char names[256] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(prices); i++) {
+		const char *name = strrchr(prices[i].path, '/') + 1;
+
+		if (strcmp(name, cost)) {
+			strcat(names, name);
+			strcat(names, " ");
+		}
+	}
+	return CHECK(write_text(SYSFS "costs/frozen", names));
+}
+
 static void prices_may_be_anything(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(prices); i++) {
