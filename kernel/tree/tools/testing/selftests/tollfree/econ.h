@@ -90,6 +90,8 @@ int run_path(const char *path, const char *rows, const char *part, uid_t uid);
 int run(const char *rows, const char *part);
 double children_ran(void);
 pid_t thread_of(const char *name);
+int memory_nodes(void);
+void forget_ledgers(void);
 void mount_groups(const char *directory);
 void unmount_groups(const char *directory);
 #define NR_COSTS_OF_BLOCKS	2
@@ -106,7 +108,7 @@ int touch_8(void);
 void keep_costs(void);
 void put_back_costs(void);
 long faults_of(const char *kind);
-bool freeze_all_but(const char *cost);
+void freeze_all_but(const char *cost);
 bool is_measured(const char *cost);
 void check_that_it_is_measured(const char *cost);
 

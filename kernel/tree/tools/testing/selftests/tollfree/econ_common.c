@@ -208,6 +208,18 @@ pid_t thread_of(const char *name)
 	return 0;
 }
 
+/* Number of memory nodes; more than two count as two. */
+int memory_nodes(void)
+{
+	return access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
+}
+
+/* Clear losses, credit and debts of all nodes. */
+void forget_ledgers(void)
+{
+	CHECK(write_text(SYSFS "mode", "off") && write_text(SYSFS "mode", "on"));
+}
+
 /* Mount the memory cgroups, as version 2, in a new directory. */
 void mount_groups(const char *directory)
 {

@@ -164,7 +164,7 @@ void check_that_blocks_come(void)
 {
 	int huge;
 
-	CHECK(write_text(SYSFS "mode", "off") && write_text(SYSFS "mode", "on"));
+	forget_ledgers();
 	huge = run("mmap 0 24 3 0 0x1a00000 " RICHEST, "touch_as_blocks_come");
 	ksft_print_msg("%d of %d regions were huge at once\n", huge, REGIONS);
 	CHECK(huge >= REGIONS * 3 / 4 && huge <= REGIONS);
@@ -343,7 +343,7 @@ static void fail_to_compact(int attempts)
 
 	do {
 		/* The ledger owes nothing for the last one. */
-		CHECK(write_text(SYSFS "mode", "off") && write_text(SYSFS "mode", "on"));
+		forget_ledgers();
 		lose();
 		usleep(10000);
 	} while (ledgers("blocks_failed ") < failed + attempts && now() < begin + PATIENCE);
@@ -382,7 +382,7 @@ static void failures_do_not_stop_compaction(void)
  */
 static void a_hostile_profile_buys_little_compaction(void)
 {
-	int nodes = access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
+	int nodes = memory_nodes();
 	long attempts, faults, moved;
 	double credit, ran;
 

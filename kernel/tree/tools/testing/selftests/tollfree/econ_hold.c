@@ -43,7 +43,7 @@ static bool prefer_node(int node)
  */
 bool break_up(size_t piece)
 {
-	int nodes = access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
+	int nodes = memory_nodes();
 	struct sysinfo about;
 	size_t size, leave, at;
 	char *memory;
