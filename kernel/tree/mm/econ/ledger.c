@@ -325,6 +325,15 @@ static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
 	return made;
 }
 
+/* An earlier zone of the run may have had the other way. */
+static void econ_set_way(struct compact_control *cc, bool is_thorough)
+{
+	cc->mode = is_thorough ? MIGRATE_SYNC_LIGHT : MIGRATE_ASYNC;
+	cc->direct_compaction = !is_thorough;
+	cc->ignore_skip_hint = is_thorough;
+	cc->whole_zone = is_thorough;
+}
+
 /* Whether kcompactd has to compact a zone for the ledger. */
 static bool econ_may_try(struct econ_compaction *it, struct compact_control *cc,
 			 struct zone *zone)
@@ -332,13 +341,7 @@ static bool econ_may_try(struct econ_compaction *it, struct compact_control *cc,
 	if (it->is_over || !econ_has_room(zone) || econ_try_blocks(it, zone) ||
 	    !econ_pays_for_zone(it))
 		return false;
-	if (ledgers[it->nid].is_thorough) {
-		cc->ignore_skip_hint = true;
-		cc->whole_zone = true;
-	} else {
-		cc->mode = MIGRATE_ASYNC;
-		cc->direct_compaction = true;
-	}
+	econ_set_way(cc, ledgers[it->nid].is_thorough);
 	return true;
 }
 
