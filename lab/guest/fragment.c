@@ -3,9 +3,9 @@
  * Fragments free memory: fills it with pipes of 64 KiB, then reads back all but one page of each. The remaining pages are
  * unmovable, and in every block. With `movable` they are memory of a process that returned all but one page of each
  * 64 KiB, and compaction can move them. With `spread` they are one page of each 2 MiB of such memory: hardly any block is
- * free, and each could be freed by moving one page.
+ * free, and each could be freed by moving one page. PERCENT of these pages are pinned by a pipe, and cannot be moved.
  *
- *     fragment [movable|spread] LEAVE-BYTES [WHOLE-BYTES]
+ *     fragment [movable|spread[:PERCENT]] LEAVE-BYTES [WHOLE-BYTES]
  *
  * The pipes leave LEAVE-BYTES of memory; the kernel's own reserve (min_free_kbytes) is small meanwhile.
  * WHOLE-BYTES more are excluded, and are free in whole blocks at the end.
@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
+#include <sys/uio.h>
 
 enum { PIPE_SIZE = 64 << 10, MAX_PIPES = 1 << 18, PIPES_PER_HOLDER = 30000, MAX_ROUNDS = 8 };
 enum { RESERVE_MEANWHILE = 2048 };  /* KiB */
@@ -82,8 +83,24 @@ static void let_go(pid_t child)
 		fail("kill");
 }
 
-/* Takes all free memory but @leave in 4 KiB pages, then returns all but one of each @piece. */
-static void hold_movable(const struct gate *gate, size_t leave, size_t piece)
+/* Pins @percent of the last pages of all regions, evenly spread. */
+static void pin_pages(char *memory, size_t length, size_t percent)
+{
+	size_t regions = length / REGION;
+	int ends[2];
+
+	if (pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, (regions * percent / 100 + 1) * PAGE) < 0)
+		fail("pipe");
+	for (size_t i = 1; i <= regions; i++) {
+		struct iovec page = { memory + i * REGION - PAGE, PAGE };
+
+		if (i * percent / 100 != (i - 1) * percent / 100 && vmsplice(ends[1], &page, 1, 0) != PAGE)
+			fail("vmsplice");
+	}
+}
+
+/* Takes all free memory but @leave in 4 KiB pages, then returns all but one of each @piece; @percent of those are pinned. */
+static void hold_movable(const struct gate *gate, size_t leave, size_t piece, size_t percent)
 {
 	size_t length = free_memory() > leave ? (free_memory() - leave) & ~(REGION - 1) : 0;
 	char *memory = length ? reserve(length) : NULL;
@@ -96,6 +113,8 @@ static void hold_movable(const struct gate *gate, size_t leave, size_t piece)
 	for (size_t at = 0; at < length; at += piece)
 		if (madvise(memory + at, piece - PAGE, MADV_DONTNEED))
 			fail("madvise");
+	if (percent)
+		pin_pages(memory, length, percent);
 	gate_wait(gate);
 	for (;;)
 		pause();
@@ -276,11 +295,31 @@ static void soak_up(const struct gate *gate, size_t pages)
 		pause();
 }
 
+#define USAGE "fragment [movable|spread[:PERCENT]] LEAVE-BYTES [WHOLE-BYTES]"
+
+/* Whether the first argument is `spread`, and the percentage that follows it. */
+static int reads_spread(int argc, char **argv, size_t *percent)
+{
+	const size_t length = strlen("spread");
+
+	*percent = 0;
+	if (argc < 2 || strncmp(argv[1], "spread", length))
+		return 0;
+	if (argv[1][length] == ':')
+		*percent = number(argv[1] + length + 1);
+	else if (argv[1][length])
+		usage(USAGE);
+	if (*percent > 100)
+		usage(USAGE);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	const unsigned long reserve_before = reserve_of_kernel();
 	struct rlimit files = { 2 * PIPES_PER_HOLDER + 64, 2 * PIPES_PER_HOLDER + 64 };
-	int is_spread = argc > 1 && !strcmp(argv[1], "spread");
+	size_t percent;
+	int is_spread = reads_spread(argc, argv, &percent);
 	const char *what = is_spread ? "of 2 MiB" : "above order 3";
 	int holders = 0, is_movable = is_spread || (argc > 1 && !strcmp(argv[1], "movable"));
 	size_t leave, large, all, huge;
@@ -290,7 +329,7 @@ int main(int argc, char **argv)
 	argc -= is_movable;
 	argv += is_movable;
 	if (argc != 2 && argc != 3)
-		usage("fragment [movable|spread] LEAVE-BYTES [WHOLE-BYTES]");
+		usage(USAGE);
 	leave = number(argv[1]);
 	if (argc == 3)
 		whole = keep_whole(&apart, number(argv[2]));
@@ -301,7 +340,7 @@ int main(int argc, char **argv)
 		pid_t child = new_child();
 
 		if (child == 0 && is_movable)
-			hold_movable(&gate, leave, is_spread ? REGION : PIPE_SIZE);
+			hold_movable(&gate, leave, is_spread ? REGION : PIPE_SIZE, percent);
 		if (child == 0)
 			hold(&gate, leave);
 		gate_gather(&gate, 1);
