@@ -142,8 +142,8 @@ static void pay_and_wait(double ran)
 }
 
 /*
- * From the first huge region on: kcompactd may be busy for others, or the ledger have a debt.
- * Return: number of regions that were huge at once.
+ * Count from the first huge region on: before, kcompactd may be busy for others, or the ledger
+ * in debt. Return: number of regions that were huge at once.
  */
 static int touch_as_blocks_come(void)
 {
