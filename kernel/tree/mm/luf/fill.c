@@ -39,7 +39,10 @@ void luf_age_changed(void)
 	mod_delayed_work(system_unbound_wq, &luf_ager, luf_max_age());
 }
 
-/* Release flushed pages first; then flush and release pending ones. */
+/*
+ * Release flushed pages first. Where other tasks have all of them, wait for these. Then
+ * flush and release pending pages.
+ */
 static void luf_make_room(struct zone *zone, unsigned long pages)
 {
 	struct luf_pool *pool = luf_zone_pool(zone);
@@ -47,6 +50,10 @@ static void luf_make_room(struct zone *zone, unsigned long pages)
 	if (pages > READ_ONCE(pool->cap))
 		return;
 	luf_zone_release(zone, luf_pool_excess(pool, pages));
+	if (luf_pool_wait_for_room(pool, pages)) {
+		luf_count(LUF_ROOM_WAITED);
+		luf_zone_release(zone, luf_pool_excess(pool, pages));
+	}
 	if (luf_pool_excess(pool, pages)) {
 		luf_zone_flush(zone, LUF_FOR_CAP);
 		luf_zone_release(zone, luf_pool_excess(pool, pages));

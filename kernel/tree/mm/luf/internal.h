@@ -55,6 +55,8 @@ enum luf_count {
 	/* flushed pages, by whether an interrupt was needed */
 	LUF_RELEASED_FLUSHED,
 	LUF_RELEASED_ELIDED,
+	/* lists of pages that waited for room in a pool */
+	LUF_ROOM_WAITED,
 	/* writers that waited for a flush, and for how long */
 	LUF_WRITERS_WAITED,
 	LUF_WRITERS_NS,

@@ -84,6 +84,7 @@ void luf_pool_init(struct luf_pool *pool)
 	luf_part_init(&pool->flushed);
 	INIT_LIST_HEAD(&pool->transits);
 	pool->tickets = 0;
+	pool->overdue = 0;
 	pool->pages = 0;
 	pool->cap = 0;
 	pool->batch = 0;
@@ -277,6 +278,54 @@ void luf_pool_wait(struct luf_pool *pool)
 	ticket = pool->tickets;
 	spin_unlock(&pool->lock);
 	wait_var_event(&pool->transits, luf_pool_is_settled(pool, ticket));
+}
+
+/**
+ * luf_pool_must_wait - whether only the end of a transit makes room soon
+ * @pool: the pool
+ * @more: number of pages to add
+ *
+ * Context: process; takes the lock of the pool.
+ * Return: true if the pages do not fit, no flushed page can be released for them, and
+ * a transit has not ended that is not overdue.
+ */
+bool luf_pool_must_wait(struct luf_pool *pool, unsigned long more)
+{
+	guard(spinlock)(&pool->lock);
+	return luf_pool_excess(pool, more) && !pool->flushed.nr_pages &&
+	       !list_empty(&pool->transits) &&
+	       list_last_entry(&pool->transits, struct luf_transit,
+			       node)->ticket > pool->overdue;
+}
+
+/**
+ * luf_pool_wait_for_room - wait for a transit that makes room, for a limited time
+ * @pool: the pool
+ * @more: number of pages to add
+ *
+ * A flush by the caller would interrupt the same CPUs, and end later than the one in
+ * progress. A task that was preempted may end it much later: after one wait in vain
+ * no task waits for that transit again.
+ *
+ * Context: may sleep. The caller has no transit of its own, and holds no lock that
+ * flushing or freeing takes.
+ * Return: whether it waited.
+ */
+bool luf_pool_wait_for_room(struct luf_pool *pool, unsigned long more)
+{
+	u64 ticket;
+
+	if (!luf_pool_must_wait(pool, more))
+		return false;
+	spin_lock(&pool->lock);
+	ticket = pool->tickets;
+	spin_unlock(&pool->lock);
+	if (wait_var_event_timeout(&pool->transits, !luf_pool_must_wait(pool, more),
+				   LUF_ROOM_TIMEOUT))
+		return true;
+	guard(spinlock)(&pool->lock);
+	pool->overdue = max(pool->overdue, ticket);
+	return true;
 }
 
 /**

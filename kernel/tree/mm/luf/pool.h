@@ -15,6 +15,8 @@
  * stays free when a full pool is flushed.
  */
 #define LUF_SMALL_SHARE		16
+/* Longest wait for room, in jiffies: as long as reclaim waits for isolated pages. */
+#define LUF_ROOM_TIMEOUT	(HZ / 50)
 /* Limit of the exponent that scales pool sizes by powers of two. */
 #define LUF_LARGEST_SCALE	6
 
@@ -55,6 +57,7 @@ struct luf_transit {
  * @flushed: folios that wait for their release
  * @transits: folios that tasks are flushing or releasing
  * @tickets: last ticket that was given
+ * @overdue: newest ticket of transits that are not waited for
  * @pages: number of pages in @pending, @flushed and @transits
  * @cap: upper bound of @pages
  * @batch: number of pending pages from which on a flush pays
@@ -66,6 +69,7 @@ struct luf_pool {
 	struct luf_part flushed;
 	struct list_head transits;
 	u64 tickets;
+	u64 overdue;
 	unsigned long pages;
 	unsigned long cap;
 	unsigned long batch;
@@ -90,6 +94,8 @@ unsigned long luf_pool_take(struct luf_pool *pool, unsigned long most,
 void luf_pool_end_transit(struct luf_pool *pool, struct luf_transit *transit);
 bool luf_pool_is_settled(struct luf_pool *pool, u64 ticket);
 void luf_pool_wait(struct luf_pool *pool);
+bool luf_pool_must_wait(struct luf_pool *pool, unsigned long more);
+bool luf_pool_wait_for_room(struct luf_pool *pool, unsigned long more);
 void luf_pool_block(struct luf_pool *pool);
 void luf_pool_unblock(struct luf_pool *pool);
 unsigned long luf_pool_pages(const struct luf_pool *pool);

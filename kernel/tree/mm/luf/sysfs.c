@@ -256,6 +256,7 @@ static const char * const names[] = {
 	[LUF_CPUS_SPARED] = "cpus_spared",
 	[LUF_RELEASED_FLUSHED] = "released_flushed",
 	[LUF_RELEASED_ELIDED] = "released_elided",
+	[LUF_ROOM_WAITED] = "room_waited",
 	[LUF_WRITERS_WAITED] = "writers_waited",
 	[LUF_WRITERS_NS] = "writers_ns",
 };

@@ -332,6 +332,70 @@ static void no_more_pages_are_added_than_the_cap(void)
 	EXPECT_EQ(luf_pool_excess(&pool, 0), 9);
 }
 
+static void a_full_pool_waits_for_the_end_of_a_transit(void)
+{
+	struct luf_transit transit, taken;
+
+	begin(MIB_512);
+	folios[0].nr_pages = 2040;
+	add(0, 1, 1);
+	/* A flush of its own makes room. */
+	EXPECT_EQ(luf_pool_must_wait(&pool, 9), false);
+	luf_pool_begin_flush(&pool, &transit);
+	EXPECT_EQ(luf_pool_must_wait(&pool, 8), false);
+	EXPECT_EQ(luf_pool_must_wait(&pool, 9), true);
+	add(1, 9, 2);
+	EXPECT_EQ(luf_pool_must_wait(&pool, 1), true);
+	luf_pool_end_flush(&pool, &transit);
+	/* Pages can be released. */
+	EXPECT_EQ(luf_pool_must_wait(&pool, 1), false);
+	EXPECT_EQ(luf_pool_take(&pool, 4096, &taken), 2040);
+	EXPECT_EQ(luf_pool_must_wait(&pool, 1), true);
+	luf_pool_end_transit(&pool, &taken);
+	EXPECT_EQ(luf_pool_must_wait(&pool, 1), false);
+}
+
+static void a_wait_for_room_ends_with_the_flush(void)
+{
+	struct luf_transit transit;
+	pthread_t thread;
+
+	begin(MIB_512);
+	folios[0].nr_pages = 2048;
+	add(0, 1, 1);
+	luf_pool_begin_flush(&pool, &transit);
+	flush_may_end = false;
+	pthread_create(&thread, NULL, end_slowly, &transit);
+	flush_may_end = true;
+	/* Each wait is limited, and a slow machine may need several. */
+	while (luf_pool_wait_for_room(&pool, 1))
+		pool.overdue = 0;
+	EXPECT_EQ(take(4096), 2048);
+	pthread_join(thread, NULL);
+}
+
+/* The task of the first transit was preempted. */
+static void an_overdue_transit_is_not_waited_for(void)
+{
+	struct luf_transit first, second;
+
+	begin(MIB_512);
+	folios[0].nr_pages = 2000;
+	add(0, 1, 1);
+	luf_pool_begin_flush(&pool, &first);
+	EXPECT_EQ(luf_pool_wait_for_room(&pool, 49), true);
+	EXPECT_EQ(pool.overdue, first.ticket);
+	EXPECT_EQ(luf_pool_wait_for_room(&pool, 49), false);
+	/* Later ones are. */
+	add(1, 49, 2);
+	luf_pool_begin_flush(&pool, &second);
+	EXPECT_EQ(luf_pool_must_wait(&pool, 1), true);
+	luf_pool_end_flush(&pool, &second);
+	EXPECT_EQ(take(4096), 48);
+	luf_pool_end_flush(&pool, &first);
+	EXPECT_EQ(take(4096), 2000);
+}
+
 static void nothing_waits_where_nothing_may(void)
 {
 	begin(256);
@@ -448,6 +512,9 @@ int main(void)
 	RUN(what_is_flushed_is_as_old_as_before);
 	RUN(a_flush_that_ends_late_brings_its_age_along);
 	RUN(no_more_pages_are_added_than_the_cap);
+	RUN(a_full_pool_waits_for_the_end_of_a_transit);
+	RUN(a_wait_for_room_ends_with_the_flush);
+	RUN(an_overdue_transit_is_not_waited_for);
 	RUN(nothing_waits_where_nothing_may);
 	RUN(a_flush_pays_from_the_batch_on);
 	RUN(one_task_reclaims_no_more_than_its_share);

@@ -25,7 +25,12 @@ static pid_t start_slow_flush(int ms)
 {
 	pid_t child;
 
-	if (!defer_some(CHUNK) || !waiting())
+	if (!defer_some(CHUNK))
+		return -1;
+	/* The last pages may have filled a pool, which is flushed at once. */
+	if (!waiting())
+		defer(0, CHUNK);
+	if (!waiting())
 		return -1;
 	set_number(DELAY, ms);
 	child = fork();
@@ -38,10 +43,9 @@ static pid_t start_slow_flush(int ms)
 	return child;
 }
 
-/* Whether an action ends after the flush in progress. */
-static void waits_for_flush(bool (*act)(void))
+/* Act during a flush that takes the given time. */
+static void during_flush(int ms, bool (*act)(void))
 {
-	bool done;
 	pid_t child;
 
 	if (access(DELAY, F_OK)) {
@@ -49,30 +53,37 @@ static void waits_for_flush(bool (*act)(void))
 		return;
 	}
 	for (int tries = 0; tries < 5; tries++) {
-		child = start_slow_flush(500);
+		bool done;
+
+		child = start_slow_flush(ms);
 		if (child < 0)
 			break;
 		/* A slow machine may be too late. */
-		if (number(DELAY) < 0) {
-			done = act();
-			CHECK(done && number(DELAY) >= 0);
-			waitpid(child, NULL, 0);
-			return;
-		}
+		done = number(DELAY) < 0;
+		if (done)
+			CHECK(act());
 		waitpid(child, NULL, 0);
+		if (done)
+			return;
 	}
 	ksft_print_msg("nothing was flushed slowly\n");
 	failed = true;
 }
 
+/* Whether the slow flush has ended. */
+static bool has_ended(void)
+{
+	return number(DELAY) >= 0;
+}
+
 static bool act_drain(void)
 {
-	return write_text(LUF "drain", "1") && !waiting();
+	return write_text(LUF "drain", "1") && !waiting() && has_ended();
 }
 
 static bool act_disable(void)
 {
-	return write_text(LUF "enabled", "0") && !waiting();
+	return write_text(LUF "enabled", "0") && !waiting() && has_ended();
 }
 
 static char block[128];	/* of memory, in the zone that the file was in */
@@ -149,7 +160,7 @@ static bool act_offline(void)
 		_exit(!write_text(block, "offline"));
 	}
 	waitpid(child, NULL, 0);
-	return true;
+	return has_ended();
 }
 
 /*
@@ -162,12 +173,12 @@ static bool act_soft_offline(void)
 
 	snprintf(text, sizeof(text), "0x%llx",
 		 (unsigned long long)frame_of((void *)getauxval(AT_SYSINFO_EHDR)) * PAGE);
-	return !write_text(SOFT_OFFLINE, text);
+	return !write_text(SOFT_OFFLINE, text) && has_ended();
 }
 
 static void a_drain_waits_for_flushes(void)
 {
-	waits_for_flush(act_drain);
+	during_flush(500, act_drain);
 }
 
 static void switching_off_waits_for_flushes(void)
@@ -175,7 +186,7 @@ static void switching_off_waits_for_flushes(void)
 	if (code_is_fixed())
 		lacks = "an emulator that may run old code for ever";
 	else
-		waits_for_flush(act_disable);
+		during_flush(500, act_disable);
 }
 
 static void offlining_waits_for_flushes(void)
@@ -185,7 +196,7 @@ static void offlining_waits_for_flushes(void)
 		lacks = "no memory that can be taken away";
 		return;
 	}
-	waits_for_flush(act_offline);
+	during_flush(500, act_offline);
 	/* Ignore the error if it is still online. */
 	for (int i = 0; i < 1000 && !write_text(block, "online") && errno == EBUSY; i++)
 		usleep(1000);
@@ -193,7 +204,7 @@ static void offlining_waits_for_flushes(void)
 
 static bool act_allocate_contiguous(void)
 {
-	return write_text(CMA "alloc", "1");
+	return write_text(CMA "alloc", "1") && has_ended();
 }
 
 static void contiguous_allocations_wait_for_flushes(void)
@@ -202,7 +213,7 @@ static void contiguous_allocations_wait_for_flushes(void)
 		lacks = "a kernel without CONFIG_CMA_DEBUGFS";
 		return;
 	}
-	waits_for_flush(act_allocate_contiguous);
+	during_flush(500, act_allocate_contiguous);
 	write_text(CMA "free", "1");
 }
 
@@ -211,7 +222,24 @@ static void what_drains_all_waits_for_flushes(void)
 	if (access(SOFT_OFFLINE, F_OK))
 		lacks = "a kernel without CONFIG_MEMORY_FAILURE";
 	else
-		waits_for_flush(act_soft_offline);
+		during_flush(500, act_soft_offline);
+}
+
+/* More pages than the pool holds. Reclaim waits in vain once, and then flushes itself. */
+static bool act_fill(void)
+{
+	long waits = number(LUF "stats/room_waited");
+
+	defer(0, PAGES);
+	waits = number(LUF "stats/room_waited") - waits;
+	ksft_print_msg("waited %ld times\n", waits);
+	return waits >= 1 && waits <= 3;
+}
+
+static void what_finds_no_room_waits_for_a_flush_once(void)
+{
+	set_number(LUF "pool_max_pages", 128);
+	during_flush(3000, act_fill);
 }
 
 const struct test luf_pool_wait_tests[] = {
@@ -220,5 +248,6 @@ const struct test luf_pool_wait_tests[] = {
 	TEST(offlining_waits_for_flushes),
 	TEST(contiguous_allocations_wait_for_flushes),
 	TEST(what_drains_all_waits_for_flushes),
+	TEST(what_finds_no_room_waits_for_a_flush_once),
 	{}
 };
