@@ -46,14 +46,14 @@ void luf_age_changed(void)
 static void luf_make_room(struct zone *zone, unsigned long pages)
 {
 	struct luf_pool *pool = luf_zone_pool(zone);
+	long left = LUF_ROOM_TIMEOUT;
 
 	if (pages > READ_ONCE(pool->cap))
 		return;
-	luf_zone_release(zone, luf_pool_excess(pool, pages));
-	if (luf_pool_wait_for_room(pool, pages)) {
-		luf_count(LUF_ROOM_WAITED);
-		luf_zone_release(zone, luf_pool_excess(pool, pages));
-	}
+	/* Another task may take the room: try again. */
+	while (luf_zone_release(zone, luf_pool_excess(pool, pages)) ||
+	       luf_zone_wait_for_room(zone, pages, &left))
+		;
 	if (luf_pool_excess(pool, pages)) {
 		luf_zone_flush(zone, LUF_FOR_CAP);
 		luf_zone_release(zone, luf_pool_excess(pool, pages));

@@ -201,6 +201,7 @@ unsigned long luf_zone_goal(const struct zone *zone);
 unsigned long luf_zone_owes(struct zone *zone);
 void luf_free_folios(struct list_head *folios);
 unsigned long luf_zone_release(struct zone *zone, unsigned long most);
+bool luf_zone_wait_for_room(struct zone *zone, unsigned long more, long *left);
 unsigned int luf_flush_part(struct luf_part *part, enum luf_reason reason);
 void luf_zone_flush(struct zone *zone, enum luf_reason reason);
 void luf_zone_drain(struct zone *zone, enum luf_reason reason);

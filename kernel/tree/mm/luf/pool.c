@@ -302,6 +302,7 @@ bool luf_pool_must_wait(struct luf_pool *pool, unsigned long more)
  * luf_pool_wait_for_room - wait for a transit that makes room, for a limited time
  * @pool: the pool
  * @more: number of pages to add
+ * @left: jiffies that the caller may still wait; updated
  *
  * A flush by the caller would interrupt the same CPUs, and end later than the one in
  * progress. A task that was preempted may end it much later: after one wait in vain
@@ -311,17 +312,18 @@ bool luf_pool_must_wait(struct luf_pool *pool, unsigned long more)
  * flushing or freeing takes.
  * Return: whether it waited.
  */
-bool luf_pool_wait_for_room(struct luf_pool *pool, unsigned long more)
+bool luf_pool_wait_for_room(struct luf_pool *pool, unsigned long more, long *left)
 {
 	u64 ticket;
 
-	if (!luf_pool_must_wait(pool, more))
+	if (!*left || !luf_pool_must_wait(pool, more))
 		return false;
 	spin_lock(&pool->lock);
 	ticket = pool->tickets;
 	spin_unlock(&pool->lock);
-	if (wait_var_event_timeout(&pool->transits, !luf_pool_must_wait(pool, more),
-				   LUF_ROOM_TIMEOUT))
+	*left = wait_var_event_timeout(&pool->transits, !luf_pool_must_wait(pool, more),
+				       *left);
+	if (*left)
 		return true;
 	guard(spinlock)(&pool->lock);
 	pool->overdue = max(pool->overdue, ticket);

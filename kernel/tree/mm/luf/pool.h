@@ -15,8 +15,8 @@
  * stays free when a full pool is flushed.
  */
 #define LUF_SMALL_SHARE		16
-/* Longest wait for room, in jiffies: as long as reclaim waits for isolated pages. */
-#define LUF_ROOM_TIMEOUT	(HZ / 50)
+/* Longest wait for room, in jiffies: as long as reclaim waits for writeback. */
+#define LUF_ROOM_TIMEOUT	(HZ / 10)
 /* Limit of the exponent that scales pool sizes by powers of two. */
 #define LUF_LARGEST_SCALE	6
 
@@ -95,7 +95,7 @@ void luf_pool_end_transit(struct luf_pool *pool, struct luf_transit *transit);
 bool luf_pool_is_settled(struct luf_pool *pool, u64 ticket);
 void luf_pool_wait(struct luf_pool *pool);
 bool luf_pool_must_wait(struct luf_pool *pool, unsigned long more);
-bool luf_pool_wait_for_room(struct luf_pool *pool, unsigned long more);
+bool luf_pool_wait_for_room(struct luf_pool *pool, unsigned long more, long *left);
 void luf_pool_block(struct luf_pool *pool);
 void luf_pool_unblock(struct luf_pool *pool);
 unsigned long luf_pool_pages(const struct luf_pool *pool);

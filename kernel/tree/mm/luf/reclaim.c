@@ -63,6 +63,29 @@ bool __luf_refill(struct zone *zone, unsigned int order, unsigned long mark,
 
 /* Direct reclaim */
 
+/*
+ * Flush a pool if it pays or a task needs its pages, and release up to @most of them.
+ * Where it only needs pages, those that another task is flushing come first.
+ */
+static unsigned long luf_flush_and_release(struct zone *zone, unsigned int order,
+					   unsigned long most, bool must)
+{
+	unsigned long pages = 0;
+	long left = LUF_ROOM_TIMEOUT;
+
+	if (!luf_pool_pays(luf_zone_pool(zone), order)) {
+		if (!must && !luf_zone_is_urgent(zone))
+			return 0;
+		while (pages < most &&
+		       luf_zone_wait_for_room(zone, luf_zone_cap(zone), &left))
+			pages += luf_zone_release(zone, most - pages);
+		if (pages >= most)
+			return pages;
+	}
+	luf_zone_flush(zone, LUF_FOR_RECLAIM);
+	return pages + luf_zone_release(zone, most - pages);
+}
+
 /* Release up to @most pages of each zone. With @must, flush even if it does not pay. */
 static unsigned long luf_release_from_zones(struct zonelist *zonelist, unsigned int order,
 					    int highest_zoneidx, nodemask_t *nodemask,
@@ -74,18 +97,14 @@ static unsigned long luf_release_from_zones(struct zonelist *zonelist, unsigned 
 
 	for_each_zone_zonelist_nodemask(zone, at, zonelist, highest_zoneidx,
 					nodemask) {
-		struct luf_pool *pool = luf_zone_pool(zone);
 		unsigned long found;
 
-		if (!pool)
+		if (!luf_zone_pool(zone))
 			continue;
 		found = luf_zone_release(zone, most);
-		if (found < most &&
-		    ((must && pages + found < most) ||
-		     luf_pool_pays(pool, order) || luf_zone_is_urgent(zone))) {
-			luf_zone_flush(zone, LUF_FOR_RECLAIM);
-			found += luf_zone_release(zone, most - found);
-		}
+		if (found < most)
+			found += luf_flush_and_release(zone, order, most - found,
+						       must && pages + found < most);
 		pages += found;
 	}
 	return pages;
@@ -125,8 +144,8 @@ static struct luf_zonelist_state luf_read_zonelist_state(struct zonelist *zoneli
 /*
  * If flushed pages exist, take some and refill the pool by as much reclaim as the
  * task would do without one. Otherwise reclaim until a flush pays, but at most
- * LUF_DIRECT_PAGES, then flush the pending pages. If reclaim makes no progress,
- * release everything.
+ * LUF_DIRECT_PAGES, then flush the pending pages unless free ones suffice now. If
+ * reclaim makes no progress, release everything.
  */
 unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 				      gfp_t gfp_mask, nodemask_t *nodemask)
@@ -147,13 +166,12 @@ unsigned long __luf_try_to_free_pages(struct zonelist *zonelist, int order,
 	do {
 		pages = try_to_free_pages(zonelist, order, gfp_mask, nodemask);
 		progress += pages;
-		is_due = progress >= seen.batch;
+		seen = luf_read_zonelist_state(zonelist, highest, nodemask);
+		/* A larger block may need the pages that are pending to merge. */
+		is_due = progress >= seen.batch && (order || !seen.has_free_pages);
 		if (luf_release_from_zones(zonelist, order, highest, nodemask,
 					   luf_release_share(order), is_due) ||
-		    fatal_signal_pending(current))
-			return progress;
-		seen = luf_read_zonelist_state(zonelist, highest, nodemask);
-		if (seen.has_free_pages)
+		    seen.has_free_pages || fatal_signal_pending(current))
 			return progress;
 	} while (pages && !is_due);
 	return progress + luf_release_from_zones(zonelist, order, highest, nodemask,

@@ -166,6 +166,23 @@ unsigned long luf_zone_release(struct zone *zone, unsigned long most)
 	return pages;
 }
 
+/**
+ * luf_zone_wait_for_room - wait until pages fit into a pool, or some can be released
+ * @zone: the zone; it has a pool
+ * @more: number of pages to add; the cap of the pool to wait for any that is flushed
+ * @left: jiffies that the caller may still wait; updated
+ *
+ * Context: may sleep, see luf_pool_wait_for_room().
+ * Return: whether it waited. Another task may have been faster: call again.
+ */
+bool luf_zone_wait_for_room(struct zone *zone, unsigned long more, long *left)
+{
+	if (!luf_pool_wait_for_room(luf_zone_pool(zone), more, left))
+		return false;
+	luf_count(LUF_ROOM_WAITED);
+	return true;
+}
+
 /* Flush */
 
 static void luf_note_longest_drain(u64 ns)

@@ -359,6 +359,7 @@ static void a_wait_for_room_ends_with_the_flush(void)
 {
 	struct luf_transit transit;
 	pthread_t thread;
+	long left;
 
 	begin(MIB_512);
 	folios[0].nr_pages = 2048;
@@ -368,8 +369,10 @@ static void a_wait_for_room_ends_with_the_flush(void)
 	pthread_create(&thread, NULL, end_slowly, &transit);
 	flush_may_end = true;
 	/* Each wait is limited, and a slow machine may need several. */
-	while (luf_pool_wait_for_room(&pool, 1))
+	do {
+		left = LUF_ROOM_TIMEOUT;
 		pool.overdue = 0;
+	} while (luf_pool_wait_for_room(&pool, 1, &left));
 	EXPECT_EQ(take(4096), 2048);
 	pthread_join(thread, NULL);
 }
@@ -378,18 +381,22 @@ static void a_wait_for_room_ends_with_the_flush(void)
 static void an_overdue_transit_is_not_waited_for(void)
 {
 	struct luf_transit first, second;
+	long left = LUF_ROOM_TIMEOUT, other = LUF_ROOM_TIMEOUT;
 
 	begin(MIB_512);
 	folios[0].nr_pages = 2000;
 	add(0, 1, 1);
 	luf_pool_begin_flush(&pool, &first);
-	EXPECT_EQ(luf_pool_wait_for_room(&pool, 49), true);
+	EXPECT_EQ(luf_pool_wait_for_room(&pool, 49, &left), true);
+	EXPECT_EQ(left, 0);
 	EXPECT_EQ(pool.overdue, first.ticket);
-	EXPECT_EQ(luf_pool_wait_for_room(&pool, 49), false);
-	/* Later ones are. */
+	EXPECT_EQ(luf_pool_wait_for_room(&pool, 49, &other), false);
+	EXPECT_EQ(other, LUF_ROOM_TIMEOUT);
+	/* Later ones are, but not by a task that has waited long enough. */
 	add(1, 49, 2);
 	luf_pool_begin_flush(&pool, &second);
 	EXPECT_EQ(luf_pool_must_wait(&pool, 1), true);
+	EXPECT_EQ(luf_pool_wait_for_room(&pool, 1, &left), false);
 	luf_pool_end_flush(&pool, &second);
 	EXPECT_EQ(take(4096), 48);
 	luf_pool_end_flush(&pool, &first);
