@@ -261,6 +261,12 @@ bool luf_pool_is_settled(struct luf_pool *pool, u64 ticket)
 				node)->ticket > ticket;
 }
 
+static u64 luf_pool_newest_ticket(struct luf_pool *pool)
+{
+	guard(spinlock)(&pool->lock);
+	return pool->tickets;
+}
+
 /**
  * luf_pool_wait - wait for the current transits of a pool
  * @pool: the pool
@@ -272,11 +278,8 @@ bool luf_pool_is_settled(struct luf_pool *pool, u64 ticket)
  */
 void luf_pool_wait(struct luf_pool *pool)
 {
-	u64 ticket;
+	u64 ticket = luf_pool_newest_ticket(pool);
 
-	spin_lock(&pool->lock);
-	ticket = pool->tickets;
-	spin_unlock(&pool->lock);
 	wait_var_event(&pool->transits, luf_pool_is_settled(pool, ticket));
 }
 
@@ -318,9 +321,7 @@ bool luf_pool_wait_for_room(struct luf_pool *pool, unsigned long more, long *lef
 
 	if (!*left || !luf_pool_must_wait(pool, more))
 		return false;
-	spin_lock(&pool->lock);
-	ticket = pool->tickets;
-	spin_unlock(&pool->lock);
+	ticket = luf_pool_newest_ticket(pool);
 	*left = wait_var_event_timeout(&pool->transits, !luf_pool_must_wait(pool, more),
 				       *left);
 	if (*left)
