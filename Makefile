@@ -25,6 +25,7 @@ test:
 # All tests, including the slow ones (hours): whole kernels compared, all selftests in each kind of guest, and every
 # scenario's full form.
 test-all: test
+	./test scenarios
 	target/release/toll-lab equal
 	cargo test --release --locked -p toll-lab --test adversary -- --ignored a_random_run_is_reduced
 	benches/all.sh bpf-lab

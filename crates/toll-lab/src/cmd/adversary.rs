@@ -28,7 +28,7 @@ const EXAMPLE: &str = "\
 Examples:
   toll-lab adversary tollfree
   toll-lab adversary ~/queue/series --seconds 600
-  toll-lab adversary tollfree --config kernel/config/iommu.config --scenario morsel-dma
+  toll-lab adversary tollfree --scenario morsel-dma
   toll-lab adversary vanilla --scenario munmap --plant munmap
   toll-lab adversary vanilla tollfree --plants --markdown docs/results/adversary.md
   toll-lab adversary ~/queue/series --scenario random --seed 7 --minimise

@@ -85,12 +85,7 @@ impl Variant {
         };
         let fragments: &[&str] = match name {
             "tollfree" => &["lab.config", "tollfree.config"],
-            "tollfree-debug" => &[
-                "lab.config",
-                "tollfree.config",
-                "iommu.config",
-                "debug.config",
-            ],
+            "tollfree-debug" => &["lab.config", "tollfree.config", "debug.config"],
             _ => &["lab.config"],
         };
         // Lab-only seams call the files of `lab`, debug-only seams those of `debug`.
