@@ -21,8 +21,7 @@ use crate::error::LabError;
 use crate::files;
 use crate::guest::Program;
 use crate::preset::Preset;
-use crate::run::Request;
-use crate::scenario::{ProfileSpec, Scenario};
+use crate::scenario::{ProfileSpec, Scenario, Size};
 use crate::workspace::Workspace;
 use crate::{output, parallel};
 
@@ -33,17 +32,22 @@ const SAMPLE: &str = "1";
 /// Time limit for a server to end after its load.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Creates the profiles that a form's jobs name.
+/// Creates the profiles that the jobs of a form name, `jobs` at a time.
 ///
 /// # Errors
 /// [`LabError::Missing`] without the simulator or a program; [`LabError::Input`] with the
 /// scenario's line for a profile that cannot be recorded.
-pub fn profiles(workspace: &Workspace, request: &Request<'_>) -> Result<Vec<Program>> {
-    let scenario = request.scenario;
+pub fn profiles(
+    workspace: &Workspace,
+    scenario: &Scenario,
+    size: Size,
+    preset: &Preset,
+    jobs: usize,
+) -> Result<Vec<Program>> {
     let bar = output::progress("");
     let make = |spec: &ProfileSpec, _| {
         bar.set_message(format!("recording {}", spec.name));
-        let recorder = Recorder::new(workspace, scenario, spec, request.preset)?;
+        let recorder = Recorder::new(workspace, scenario, spec, preset)?;
         recorder.made().map_err(|error| {
             let line = scenario.line_of(&format!("name = \"{}\"", spec.name));
             let why = format!("{}: line {line}: profile {}", scenario.name, spec.name);
@@ -54,7 +58,7 @@ pub fn profiles(workspace: &Workspace, request: &Request<'_>) -> Result<Vec<Prog
             .into()
         })
     };
-    parallel::map(request.jobs, scenario.profiles(request.size), make)
+    parallel::map(jobs, scenario.profiles(size), make)
 }
 
 /// Creates one profile.

@@ -76,7 +76,13 @@ impl<'a> Session<'a> {
             .map(|name| build(workspace, &Variant::find(workspace, name, &config)?))
             .collect::<Result<Vec<_>>>()?;
         let programs = programs(workspace, scenario)?;
-        let profiles = profile::profiles(workspace, request)?;
+        let profiles = profile::profiles(
+            workspace,
+            scenario,
+            request.size,
+            request.preset,
+            request.jobs,
+        )?;
         let disks = scenario
             .disks(request.size)
             .iter()
