@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `toll-lab run` and `toll-lab kernel` called as by a user. `./test` does not run the scenarios again
-//! that are run here with all their variants.
+//! `toll-lab run` and `toll-lab kernel` called as by a user. `./test` leaves out those that boot dozens
+//! of guests, and `./test scenarios` runs them.
 
 use std::fs;
 use std::path::Path;
