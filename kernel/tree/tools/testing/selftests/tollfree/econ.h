@@ -33,6 +33,7 @@
  * that emulates a kernel with all checks takes over a minute for a thousand faults.
  */
 #define PATIENCE	300
+#define MOST_NODES	8
 
 /* From the linker: this program's zero-initialised variables. */
 extern char __bss_start[], _end[];

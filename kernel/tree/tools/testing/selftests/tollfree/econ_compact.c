@@ -64,7 +64,6 @@ long ledgers(const char *number)
 
 /* Timeout for a block that nobody asks for, or that costs too much, in seconds. */
 #define MOST_WAIT	8
-#define MOST_NODES	8
 
 static double seconds_of(clockid_t clock)
 {

@@ -73,19 +73,44 @@ bool break_up(size_t piece)
 	return true;
 }
 
-/* Pin a page of each region of the last third, which was freed last. */
+static int node_of(void *page)
+{
+	int node;
+
+	if (syscall(SYS_get_mempolicy, &node, NULL, 0, page, MPOL_F_NODE | MPOL_F_ADDR))
+		return -1;
+	return node;
+}
+
+/*
+ * Pin a page of each third region of each node: those that were freed last. A node may have
+ * most regions at the end, if the other one was full.
+ */
 static bool pin(void)
 {
-	size_t begin = broken_up.size / 3 * 2 & ~(REGION - 1);
-	/* The last region may be a part of one. */
-	size_t pages = (broken_up.size - begin + REGION - 1) / REGION;
-	int pipes[2];
+	size_t regions = (broken_up.size + REGION - 1) / REGION, left[MOST_NODES] = {};
+	int pipes[2], node;
 
-	if (pipe2(pipes, O_CLOEXEC) || fcntl(pipes[1], F_SETPIPE_SZ, pages * PAGE) < 0)
+	for (size_t at = 0; at < regions; at++) {
+		node = node_of(broken_up.memory + at * REGION);
+		if (node < 0 || node >= MOST_NODES)
+			return false;
+		left[node]++;
+	}
+	for (node = 0; node < MOST_NODES; node++)
+		left[node] /= 3;
+	if (pipe2(pipes, O_CLOEXEC) || fcntl(pipes[1], F_SETPIPE_SZ, regions * PAGE) < 0)
 		return false;
-	for (size_t at = begin; at < broken_up.size; at += REGION) {
-		struct iovec page = { .iov_base = broken_up.memory + at, .iov_len = PAGE };
+	for (size_t at = regions; at-- > 0;) {
+		struct iovec page = {
+			.iov_base = broken_up.memory + at * REGION, .iov_len = PAGE,
+		};
 
+		node = node_of(page.iov_base);
+		/* It may have been moved. */
+		if (node < 0 || node >= MOST_NODES || !left[node])
+			continue;
+		left[node]--;
 		if (vmsplice(pipes[1], &page, 1, SPLICE_F_NONBLOCK) != (ssize_t)PAGE)
 			return false;
 	}
