@@ -92,6 +92,7 @@ int run(const char *rows, const char *part);
 double children_ran(void);
 pid_t thread_of(const char *name);
 int memory_nodes(void);
+void print_file(const char *path);
 void forget_ledgers(void);
 void mount_groups(const char *directory);
 void unmount_groups(const char *directory);

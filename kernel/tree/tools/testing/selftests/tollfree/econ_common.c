@@ -214,6 +214,16 @@ int memory_nodes(void)
 	return access("/sys/devices/system/node/node1", F_OK) ? 1 : 2;
 }
 
+/* Each line as a comment of TAP. */
+void print_file(const char *path)
+{
+	char text[4096];
+
+	read_from(path, text, sizeof(text));
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		ksft_print_msg("%s\n", line);
+}
+
 /* Clear losses, credit and debts of all nodes. */
 void forget_ledgers(void)
 {

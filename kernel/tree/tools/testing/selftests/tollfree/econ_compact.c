@@ -167,15 +167,6 @@ static int touch_as_blocks_come(void)
 	return huge;
 }
 
-static void print_ledgers(void)
-{
-	char text[4096];
-
-	read_from(SYSFS "stats/ledger", text, sizeof(text));
-	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		ksft_print_msg("%s\n", line);
-}
-
 /* Most regions of that program get a block. Earlier programs left no debt to the ledger. */
 void check_that_blocks_come(void)
 {
@@ -185,7 +176,7 @@ void check_that_blocks_come(void)
 	huge = run("mmap 0 26 3 0 0x6200000 " RICHEST, "touch_as_blocks_come");
 	ksft_print_msg("%d of %d regions were huge at once\n", huge, REGIONS);
 	if (!CHECK(huge >= REGIONS * 3 / 4 && huge <= REGIONS))
-		print_ledgers();
+		print_file(SYSFS "stats/ledger");
 }
 
 /* Cost of an attempt. */
@@ -223,7 +214,7 @@ static void check_that_it_is_paid(struct ledger before, long attempts)
 	struct ledger after = ledger_now();
 
 	if (!CHECK(attempts > 0))
-		print_ledgers();
+		print_file(SYSFS "stats/ledger");
 	CHECK(after.refused_ns <= before.refused_ns - attempts * ATTEMPT_NS +
 				  (after.asked - before.asked) * MOST_NS);
 }
@@ -321,7 +312,7 @@ static void check_that_the_rich_get_a_block(void)
 
 	do {
 		if (now() >= forgot + MOST_DEBT) {
-			print_ledgers();
+			print_file(SYSFS "stats/ledger");
 			forget_ledgers();
 			before = ledger_now();
 			forgot = now();

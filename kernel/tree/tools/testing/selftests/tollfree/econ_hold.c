@@ -73,42 +73,34 @@ bool break_up(size_t piece)
 	return true;
 }
 
-static int node_of(void *page)
+/* Return: node of a page; MOST_NODES if it is not known. */
+static unsigned int node_of(void *page)
 {
-	int node;
+	unsigned int node;
 
 	if (syscall(SYS_get_mempolicy, &node, NULL, 0, page, MPOL_F_NODE | MPOL_F_ADDR))
-		return -1;
-	return node;
+		return MOST_NODES;
+	return node < MOST_NODES ? node : MOST_NODES;
 }
 
-/*
- * Pin a page of each third region of each node: those that were freed last. A node may have
- * most regions at the end, if the other one was full.
- */
+/* Pin a page of each region of the last third of each node, which was freed last. */
 static bool pin(void)
 {
-	size_t regions = (broken_up.size + REGION - 1) / REGION, left[MOST_NODES] = {};
-	int pipes[2], node;
+	size_t regions = (broken_up.size + REGION - 1) / REGION, left[MOST_NODES + 1] = {};
+	int pipes[2];
 
-	for (size_t at = 0; at < regions; at++) {
-		node = node_of(broken_up.memory + at * REGION);
-		if (node < 0 || node >= MOST_NODES)
-			return false;
-		left[node]++;
-	}
-	for (node = 0; node < MOST_NODES; node++)
+	for (size_t at = 0; at < regions; at++)
+		left[node_of(broken_up.memory + at * REGION)]++;
+	for (size_t node = 0; node < ARRAY_SIZE(left); node++)
 		left[node] /= 3;
 	if (pipe2(pipes, O_CLOEXEC) || fcntl(pipes[1], F_SETPIPE_SZ, regions * PAGE) < 0)
 		return false;
 	for (size_t at = regions; at-- > 0;) {
-		struct iovec page = {
-			.iov_base = broken_up.memory + at * REGION, .iov_len = PAGE,
-		};
+		char *memory = broken_up.memory + at * REGION;
+		struct iovec page = { .iov_base = memory, .iov_len = PAGE };
+		unsigned int node = node_of(memory);
 
-		node = node_of(page.iov_base);
-		/* It may have been moved. */
-		if (node < 0 || node >= MOST_NODES || !left[node])
+		if (!left[node])
 			continue;
 		left[node]--;
 		if (vmsplice(pipes[1], &page, 1, SPLICE_F_NONBLOCK) != (ssize_t)PAGE)

@@ -99,14 +99,11 @@ void free_more_blocks(void)
 /* Why there are too few blocks. */
 void print_stock(void)
 {
-	char free_blocks[4096];
-
 	ksft_print_msg("%ld blocks, credit %.1f ms, a block costs %.1f ms, %ld of %ld approved\n",
 		       zeroed("blocks"), zero_credit(),
 		       number(SYSFS "costs/clear_huge") / 1e6, stat_of("zero", "approved"),
 		       stat_of("zero", "asked"));
-	read_from("/proc/buddyinfo", free_blocks, sizeof(free_blocks));
-	ksft_print_msg("%s", free_blocks);
+	print_file("/proc/buddyinfo");
 }
 
 /*
