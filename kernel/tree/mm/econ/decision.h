@@ -27,7 +27,7 @@ struct compact_control;
  * @order: order of the wanted block
  * @is_ours: whether the ledger of the node pays
  * @is_explored: it is done whether it pays or not, to measure its cost
- * @is_over: the ledger pays for no other zone: a block was made, or none pays
+ * @is_over: a block was made, so that no other zone is tried
  */
 struct econ_compaction {
 	struct econ_watch watch;

@@ -215,14 +215,17 @@ gfp_t econ_compaction_begin(struct econ_compaction *it, pg_data_t *pgdat, gfp_t 
 	return it->is_ours ? GFP_TRANSHUGE_LIGHT : gfp;
 }
 
-/* Whether the ledger pays for the compaction of a zone; if not, there is no other. */
+/*
+ * Whether the ledger pays for the compaction of a zone. If not, the next zone can still have
+ * blocks that cost less.
+ */
 static bool econ_pays_for_zone(struct econ_compaction *it)
 {
 	struct econ_node_ledger *ledger = &ledgers[it->nid];
+	bool pays = econ_decide_attempt(ledger, true) || it->is_explored;
 
-	it->is_over = !econ_decide_attempt(ledger, true) && !it->is_explored;
-	WRITE_ONCE(ledger->in_way, it->is_over ? ECON_REGION_PAGES : 0);
-	return !it->is_over;
+	WRITE_ONCE(ledger->in_way, pays ? 0 : ECON_REGION_PAGES);
+	return pays;
 }
 
 /*
@@ -300,7 +303,7 @@ static unsigned int econ_choose_after_drain(const struct econ_compaction *it,
 
 /*
  * Make blocks by moving pages that are known. Return false if there is no block, or none
- * could be made.
+ * could be made; true if some were made, or none pays.
  */
 static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
 {
@@ -309,7 +312,6 @@ static bool econ_try_blocks(struct econ_compaction *it, struct zone *zone)
 
 	if (!count)
 		return false;
-	it->is_over = true;
 	count = econ_plan_blocks(it, blocks, count, &pages);
 	if (!count)
 		return true;

@@ -38,12 +38,11 @@ static bool prefer_node(int node)
 }
 
 /*
- * Fill memory with 4 KiB pages, a block of each node in turn, and free all but the first one of
- * each piece. So each part of the memory has as many blocks of one node as of another.
+ * Fill memory with 4 KiB pages, the first node before the others, and free all but the first one
+ * of each piece. So the first node is filled to the lowest zone if there is another node.
  */
 bool break_up(size_t piece)
 {
-	int nodes = memory_nodes();
 	struct sysinfo about;
 	size_t size, leave, at;
 	char *memory;
@@ -56,15 +55,12 @@ bool break_up(size_t piece)
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED || madvise(memory, size, MADV_NOHUGEPAGE))
 		return false;
+	stay_on(0);
 	for (at = 0; at < size; at += MIB) {
 		if (sysinfo(&about) || about.freeram * about.mem_unit < leave)
 			break;
-		if (nodes > 1 && !prefer_node(at / REGION % nodes))
-			return false;
 		touch(memory + at, MIB);
 	}
-	if (nodes > 1 && syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0))
-		return false;
 	for (size = at, at = 0; at < size; at += piece)
 		if (madvise(memory + at + PAGE, piece - PAGE, MADV_DONTNEED))
 			return false;
