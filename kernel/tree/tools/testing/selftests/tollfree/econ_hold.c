@@ -38,8 +38,8 @@ static bool prefer_node(int node)
 }
 
 /*
- * Fill memory with 4 KiB pages, the first node before the others, and free all but the first one
- * of each piece. So the first node is filled to the lowest zone if there is another node.
+ * Fill memory with 4 KiB pages, and free all but the first one of each piece. The node of this
+ * CPU is filled first; to its lowest zone, if there is another node.
  */
 bool break_up(size_t piece)
 {
@@ -55,7 +55,6 @@ bool break_up(size_t piece)
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED || madvise(memory, size, MADV_NOHUGEPAGE))
 		return false;
-	stay_on(0);
 	for (at = 0; at < size; at += MIB) {
 		if (sysinfo(&about) || about.freeram * about.mem_unit < leave)
 			break;
@@ -167,6 +166,7 @@ static void hold(int ask, int answer)
 
 	/* Drop an inherited profile. */
 	write_text(LEDGER, "off");
+	stay_on(0);
 	if (!break_up(holder.piece) || !begin_to_soak())
 		_exit(1);
 	do {
